@@ -89,6 +89,8 @@ create table tollbook.call_result (
   lease_id uuid not null,
   content_type text,
   body bytea not null,
+  -- status and headers of the answer of a route
+  head text,
   created_at timestamptz not null,
   primary key (call_id, attempt)
 );

@@ -321,6 +321,7 @@ create table tollbook.call_result (
   lease_id uuid not null,
   content_type text,
   body bytea not null,
+  head text,
   created_at timestamp with time zone not null,
   constraint call_result_pkey PRIMARY KEY (call_id, attempt)
 );
@@ -849,8 +850,8 @@ create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first 
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- cafaaf52cd0478d4
 create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 5f06c9d0c8f91131
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 951d0dda91a22b8d
-create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text, p_nonces text DEFAULT ''::text, p_refused text DEFAULT ''::text, p_unless_refused text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- a4c8e47b04d48616
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 259dc185d550749f
+create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text, p_nonces text DEFAULT ''::text, p_refused text DEFAULT ''::text, p_unless_refused text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- f5ce353ab7156f58
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- 00650efb599e06ac
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.back_off(p_tries integer) returns interval language sql immutable; -- 2419fad76ab41085
@@ -905,6 +906,7 @@ create function tollbook.is_refused(p_key bytea, p_now timestamp with time zone)
 create function tollbook.keep_order(p_keys bytea[], p_touched bigint[], p_batch bigint) returns void language plpgsql volatile; -- f9bd02adb62299c8
 create function tollbook.leaf(p_event tollbook.event) returns bytea language sql stable; -- a2962511808782b0
 create function tollbook.leaf_text(p_event tollbook.event) returns text language sql stable; -- 6449aabc21cf04e8
+create function tollbook.lease_call(p_call_id bigint, p_lease_secs integer, p_max_age_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamp with time zone, traceparent text) language sql volatile security definer; -- cf046be5b514ced3
 create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer, p_jobs json DEFAULT '[]'::json, p_triggered boolean DEFAULT false, p_max_age_secs integer DEFAULT NULL::integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamp with time zone, traceparent text, content_type text, body bytea, trigger_kind text, trigger_name text, trigger_id text) language plpgsql volatile security definer; -- 5dff7926bdbd656b
 create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean, p_max_age_secs integer DEFAULT NULL::integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, is_too_old boolean) language sql volatile security definer; -- 565474598146fd88
 create function tollbook.least_life(p_kind text) returns interval language sql immutable; -- b7ef1d86de210153
@@ -931,8 +933,8 @@ create function tollbook.pull_due_times(p_max integer) returns integer language 
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
 create function tollbook.put_callback(p_stream text, p_binding bytea, p_url text, p_payer text) returns void language sql volatile security definer; -- e407d0409205988c
-create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns TABLE(sha256 text, bytes bigint) language plpgsql volatile security definer; -- c0909571a9a9d875
-create function tollbook.put_results(p_results json) returns TABLE(place bigint, sha256 text, bytes bigint) language sql volatile security definer; -- 3758a6a6302731e8
+create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea, p_head text DEFAULT NULL::text) returns TABLE(sha256 text, bytes bigint) language plpgsql volatile security definer; -- c9d77048aeb0b257
+create function tollbook.put_results(p_results json) returns TABLE(place bigint, sha256 text, bytes bigint) language sql volatile security definer; -- c42106620e2cbfa8
 create function tollbook.put_stored_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_bytes bigint, p_sha256 bytea) returns TABLE(sha256 text, bytes bigint) language plpgsql volatile security definer; -- 16a864b3a8460eb8
 create function tollbook.queue_alert(p_receivers text[], p_kind text, p_subject text, p_status text, p_text text, p_details json, p_since timestamp with time zone, p_id text) returns void language plpgsql volatile security definer; -- 649b3d6b78a692f1
 create function tollbook.quotes_revoked_before() returns bigint language plpgsql stable; -- adb80ddf088acba4
@@ -972,6 +974,7 @@ create function tollbook.take_messages(p_kind text, p_queue text, p_max integer,
 create function tollbook.take_new_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer) language sql volatile security definer; -- 129719c290b8c243
 create function tollbook.take_old_calls(p_except json, p_max integer, p_max_age_secs integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint) language sql volatile security definer; -- f77817fd5df6c9be
 create function tollbook.take_sent_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer, transaction text, checks integer) language sql volatile security definer; -- adbe6b1463b377c1
+create function tollbook.take_unrepeated_calls(p_jobs json, p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, left_by_client boolean) language sql volatile security definer; -- ba7f6672121ae91a
 create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, attempt integer, age_secs double precision, traceparent text) language sql volatile security definer; -- c4f3fd035007a23f
 create function tollbook.tell_budgets(p_keys bigint[], p_is_refused boolean, p_now timestamp with time zone) returns void language sql volatile; -- a8d42ad4108d05ce
 create function tollbook.unused_result_uploads(p_max integer) returns TABLE(call_id bigint, lease_id uuid, parts integer) language sql stable security definer; -- 1080e1648810b9f3
@@ -1042,6 +1045,7 @@ grant execute on function tollbook.leaf(tollbook.event) to tollbook_reader;
 grant execute on function tollbook.leaf(tollbook.event) to tollbook_writer;
 grant execute on function tollbook.leaf_text(tollbook.event) to tollbook_reader;
 grant execute on function tollbook.leaf_text(tollbook.event) to tollbook_writer;
+grant execute on function tollbook.lease_call(bigint,integer,integer) to tollbook_writer;
 grant execute on function tollbook.lease_calls(bigint[],integer,integer,json,boolean,integer) to tollbook_writer;
 grant execute on function tollbook.lease_top_ups(json,integer,integer,boolean,integer) to tollbook_writer;
 grant execute on function tollbook.mark_holds_started(uuid[]) to tollbook_writer;
@@ -1063,7 +1067,7 @@ grant execute on function tollbook.pull_due_times(integer) to tollbook_writer;
 grant execute on function tollbook.put_bodies(json) to tollbook_writer;
 grant execute on function tollbook.put_body(uuid,text,bytea) to tollbook_writer;
 grant execute on function tollbook.put_callback(text,bytea,text,text) to tollbook_writer;
-grant execute on function tollbook.put_result(bigint,integer,uuid,text,bytea) to tollbook_writer;
+grant execute on function tollbook.put_result(bigint,integer,uuid,text,bytea,text) to tollbook_writer;
 grant execute on function tollbook.put_results(json) to tollbook_writer;
 grant execute on function tollbook.put_stored_result(bigint,integer,uuid,text,bigint,bytea) to tollbook_writer;
 grant execute on function tollbook.queue_alert(text[],text,text,text,text,json,timestamp with time zone,text) to tollbook_writer;
@@ -1100,6 +1104,7 @@ grant execute on function tollbook.take_messages(text,text,integer,integer) to t
 grant execute on function tollbook.take_new_payouts(integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_old_calls(json,integer,integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_sent_payouts(integer,integer) to tollbook_writer;
+grant execute on function tollbook.take_unrepeated_calls(json,integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_unsettled(integer) to tollbook_writer;
 grant execute on function tollbook.unused_result_uploads(integer) to tollbook_writer;
 grant execute on function tollbook.watch_payout(text,text,integer) to tollbook_writer;

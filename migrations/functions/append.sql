@@ -118,6 +118,8 @@ begin
         when command.call_id is not null and not coalesce(case command.op
           when 'release' then target.status in ('pending', 'watched', 'unpaid')
           when 'remove' then target.status in ('pending', 'watched')
+          -- the answer that was stored before the payment was settled completes the call
+          when 'answer' then target.status in ('pending', 'watched')
           when 'watch' then target.status = 'pending'
           when 'suspend' then target.status = 'ready'
           when 'mark_unpaid' then target.status = 'leased'
@@ -255,7 +257,7 @@ begin
   ),
   finished as (
     delete from call using decided
-    where decided.outcome = 'ok' and decided.op in ('complete', 'remove', 'discard') and call.call_id = decided.call_id
+    where decided.outcome = 'ok' and decided.op in ('complete', 'answer', 'remove', 'discard') and call.call_id = decided.call_id
   ),
   -- a result that was stored and whose completion was never recorded: its runner may not take the call for completed
   unused as (
@@ -266,10 +268,10 @@ begin
     insert into lane (lane_id, batch, seq, at, open_calls, unsettled_calls, triggered_calls)
     select p_lane, head.batch + 1, head.seq + (select count(*) from line), stamp,
       head.open_calls + count(*) filter (where op in ('add', 'enqueue', 'requeue') or op = 'release' and call_status = 'watched')
-        - count(*) filter (where op in ('complete', 'watch', 'dead_letter') or op = 'remove' and call_status = 'pending'
+        - count(*) filter (where op in ('complete', 'watch', 'dead_letter') or op in ('remove', 'answer') and call_status = 'pending'
           or op = 'discard' and call_status <> 'dead'),
       head.unsettled_calls + count(*) filter (where op in ('add', 'suspend', 'mark_unpaid'))
-        - count(*) filter (where op in ('release', 'watch', 'remove') and call_status = 'pending'
+        - count(*) filter (where op in ('release', 'watch', 'remove', 'answer') and call_status = 'pending'
           or op in ('release', 'complete', 'dead_letter') and call_status = 'unpaid'),
       head.triggered_calls + count(*) filter (where op = 'enqueue' or op = 'requeue' and is_of_trigger)
         - count(*) filter (where is_of_trigger and (op in ('complete', 'dead_letter') or op = 'discard' and call_status <> 'dead'))

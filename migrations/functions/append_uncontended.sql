@@ -33,6 +33,7 @@ declare
   call_ops constant text[] := string_to_array(p_call_ops, U&'\001F');
   possible int;
   released bigint[];
+  answered bigint[];
   completed bigint[];
   completed_of_triggers int;
   ordered bytea[];
@@ -96,16 +97,17 @@ begin
   if p_call_ids <> '' then
     -- The status is compared outside: beside the id, it would make the planner read the index of all calls of that status.
     select count(*), array_agg(step.call_id) filter (where step.op = 'release'),
+      array_agg(step.call_id) filter (where step.op = 'answer'),
       array_agg(step.call_id) filter (where step.op = 'complete'),
       count(*) filter (where step.op = 'complete' and locked.trigger_kind is not null),
       array_agg(distinct locked.order_key) filter (where locked.order_key is not null
         and (step.op <> 'check' or locked.failures >= locked.key_failures))
-    into possible, released, completed, completed_of_triggers, ordered
+    into possible, released, answered, completed, completed_of_triggers, ordered
     from rows from (unnest(call_ids), unnest(call_ops), unnest(string_to_array(p_leases, U&'\001F'))) as step(call_id, op, lease_id)
     cross join lateral (
       select call.status, call.lease_id, call.trigger_kind, call.order_key, call.failures, call.key_failures from call where call.call_id = step.call_id for update skip locked
     ) locked
-    where case step.op when 'release' then locked.status = 'pending'
+    where case when step.op in ('release', 'answer') then locked.status = 'pending'
       else step.op in ('check', 'complete') and locked.status = 'leased' and locked.lease_id = step.lease_id::uuid end;
     if possible < cardinality(call_ids) then return null; end if;
   end if;
@@ -183,15 +185,15 @@ begin
   if released is not null then
     update call set status = 'ready', lease_id = null, enqueued_at = moment, due_at = moment where call_id = any (released);
   end if;
-  if completed is not null then
-    delete from call where call_id = any (completed);
+  if completed is not null or answered is not null then
+    delete from call where call_id = any (completed || answered);
   end if;
   if ordered is not null then perform keep_order(ordered, call_ids, head.batch + 1); end if;
 
   if p_settled <> '' then perform settle_uncontended(p_settled, moment); end if;
 
-  open_calls := head.open_calls + coalesce(cardinality(added), 0) - coalesce(cardinality(completed), 0);
-  unsettled_calls := head.unsettled_calls + coalesce(cardinality(added), 0) - coalesce(cardinality(released), 0);
+  open_calls := head.open_calls + coalesce(cardinality(added), 0) - coalesce(cardinality(completed), 0) - coalesce(cardinality(answered), 0);
+  unsettled_calls := head.unsettled_calls + coalesce(cardinality(added), 0) - coalesce(cardinality(released), 0) - coalesce(cardinality(answered), 0);
   triggered_calls := head.triggered_calls - coalesce(completed_of_triggers, 0);
   insert into lane (lane_id, batch, seq, at, open_calls, unsettled_calls, triggered_calls)
     values (p_lane, head.batch + 1, head.seq + recorded, stamp, open_calls, unsettled_calls, triggered_calls);

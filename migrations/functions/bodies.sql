@@ -14,15 +14,16 @@ $$;
 
 -- Stores the result of a lease. The first one is kept: another one of the same lease changes nothing, and gets the hash and the length of
 -- the one that is kept, so that its completion records that. A lease that replaced another one within its attempt replaces its result as well.
-create or replace function tollbook.put_result(p_call_id bigint, p_attempt int, p_lease_id uuid, p_content_type text, p_body bytea)
+create or replace function tollbook.put_result(p_call_id bigint, p_attempt int, p_lease_id uuid, p_content_type text, p_body bytea,
+  p_head text default null)
 returns table (sha256 text, bytes bigint)
 language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
 #variable_conflict use_column
 begin
-  insert into call_result as kept (call_id, attempt, lease_id, content_type, body, created_at)
-  values (p_call_id, p_attempt, p_lease_id, p_content_type, p_body, clock())
+  insert into call_result as kept (call_id, attempt, lease_id, content_type, body, head, created_at)
+  values (p_call_id, p_attempt, p_lease_id, p_content_type, p_body, p_head, clock())
   on conflict (call_id, attempt) do update set
-    lease_id = excluded.lease_id, content_type = excluded.content_type, body = excluded.body
+    lease_id = excluded.lease_id, content_type = excluded.content_type, body = excluded.body, head = excluded.head
   where kept.lease_id <> excluded.lease_id
     and exists (select from call where call.call_id = excluded.call_id and call.lease_id = excluded.lease_id);
   -- a statement of its own sees what another transaction has stored while the insert waited for it
@@ -38,10 +39,10 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   select r.place, kept.sha256, kept.bytes
   from (
     select * from rows from (
-      json_to_recordset(p_results) as (call_id bigint, attempt int, lease_id uuid, content_type text, base64 text)
-    ) with ordinality as r(call_id, attempt, lease_id, content_type, base64, place)
+      json_to_recordset(p_results) as (call_id bigint, attempt int, lease_id uuid, content_type text, base64 text, head text)
+    ) with ordinality as r(call_id, attempt, lease_id, content_type, base64, head, place)
     order by r.call_id, r.attempt, r.place offset 0
-  ) r cross join lateral put_result(r.call_id, r.attempt, r.lease_id, r.content_type, decode(r.base64, 'base64')) kept
+  ) r cross join lateral put_result(r.call_id, r.attempt, r.lease_id, r.content_type, decode(r.base64, 'base64'), r.head) kept
 $$;
 
 grant execute on function tollbook.put_body, tollbook.put_bodies, tollbook.put_result, tollbook.put_results to tollbook_writer;

@@ -114,6 +114,20 @@ begin
   order by leased.call_id;
 end $$;
 
+-- Takes one call for p_lease_secs, if it waits or its lease has expired: also where its next attempt is not due, since its client asks for it.
+create or replace function tollbook.lease_call(p_call_id bigint, p_lease_secs int, p_max_age_secs int)
+returns table (call_id bigint, lease_id uuid, attempt int, failures int, stream text, service_id bigint,
+  job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamptz, traceparent text)
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  update call set status = 'leased', attempt = call.attempt + 1, lease_id = gen_random_uuid(),
+    failures = call.failures + case call.status when 'leased' then 1 else 0 end,
+    due_at = least(clock() + p_lease_secs * interval '1 second', call.enqueued_at + p_max_age_secs * interval '1 second')
+  where call.call_id = p_call_id and (call.status = 'ready' or (call.status = 'leased' and call.due_at <= clock()))
+    and call.enqueued_at > clock() - p_max_age_secs * interval '1 second' and not is_halted()
+  returning call.call_id, call.lease_id, call.attempt, call.failures, call.stream, call.service_id, call.job_index, call.network, call.asset,
+    call.symbol, call.caller, coalesce(call.idempotency_key, call.payment), call.due_at, call.traceparent
+$$;
+
 -- Moves the end of a lease that is still valid, at most to the end of its call's age; returns no row where it is not.
 create or replace function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs int, p_max_age_secs int default null)
 returns setof timestamptz
@@ -124,4 +138,4 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   returning due_at
 $$;
 
-grant execute on function tollbook.lease_calls, tollbook.extend_lease to tollbook_writer;
+grant execute on function tollbook.lease_calls, tollbook.lease_call, tollbook.extend_lease to tollbook_writer;

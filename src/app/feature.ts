@@ -27,6 +27,8 @@ export interface FeatureParts {
   /** True from the middle of a shutdown's grace period on: work accepted then no longer begins. */
   readonly isTooLate: () => boolean;
   readonly publicUrl: () => string;
+  /** Another HTTP app, with the limits, the log and the error table of the gateway's own. */
+  readonly openApp: () => FastifyInstance;
   readonly facilitatorAuth?: AuthorizeCall | undefined;
   readonly mailer?: Mailer | undefined;
   readonly pageAddition?: PageAddition | undefined;
@@ -47,6 +49,10 @@ export interface RunningFeature {
   readonly problemPage?: SendProblemPage;
   /** Those routes alone by which others see whether it works: for a process that runs the workers only. */
   registerHealth?(app: FastifyInstance): Promise<void>;
+  /** Listens on an address of its own. Throws where that is taken. */
+  listen?(): Promise<void>;
+  /** Where that is, once it listens. */
+  readonly routesUrl?: () => string | undefined;
   /** Starts the loops that the requests of this very process need. */
   startOwnLoops?(): void;
   /** Starts the workers, which do the work of all processes on the ledger. Left out in a process without workers. */

@@ -13,6 +13,7 @@ export async function* composeFeatures(parts: FeatureParts): AsyncGenerator<Runn
   const paid = jobs && (await (await import('./jobs.ts')).composeJobs({ ...parts, settings: jobs }));
   if (paid) {
     yield paid;
+    if (jobs.routes) yield (await import('./routes.ts')).composeRoutes(parts, jobs.routes, paid.current);
     yield (await import('./triggers.ts')).composeTriggers(parts, paid.current);
     if (parts.config.triggers.some(({ kind }) => kind !== 'webhook'))
       yield (await import('./followed-triggers.ts')).composeFollowedTriggers(parts, paid.current);

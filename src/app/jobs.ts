@@ -29,6 +29,7 @@ import { createRunnerSilence } from '../jobs/use-cases/capacity.ts';
 import { createQuoteRate } from '../jobs/use-cases/quote-rate.ts';
 import { createSeenQuotes } from '../jobs/use-cases/pay-job.ts';
 import { createStreamWatch, type StreamWatch } from '../calls/use-cases/stream-watch.ts';
+import { createUpstreams } from '../jobs/peers/upstream.ts';
 import { receiptKeysOf } from '../payments/use-cases/receipt-keys.ts';
 import { type JobsStatus, notCheckedYet, presentJobs, type ReadJobs } from '../jobs/use-cases/jobs-status.ts';
 import { healthRoutes } from '../jobs/http/status.ts';
@@ -139,6 +140,8 @@ async function createContext(
     streams,
     results: config.resultStore && createResultStore(config.resultStore),
     ...releases,
+    upstreams: createUpstreams(),
+    asking: new Map(),
     config,
     settings,
     catalog,
@@ -281,11 +284,13 @@ async function closePeers({
   contractSignatures,
   results,
   chains,
+  upstreams,
 }: JobsContext): Promise<void> {
   const peers = [
     facilitator,
     permissions,
     contractSignatures,
+    upstreams,
     ...(results ? [results] : []),
     ...chains.values(),
   ];

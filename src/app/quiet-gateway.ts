@@ -102,6 +102,7 @@ export async function startQuietGateway(options: QuietOptions): Promise<RunningG
   let stopped: Promise<Ending> | undefined;
   return {
     url: listeningUrl(app.server.address(), config),
+    routesUrl: undefined,
     quiet: { reason, over: over.promise },
     quotes: undefined,
     reload: () =>

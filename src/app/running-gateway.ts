@@ -8,6 +8,8 @@ import type { Ending } from './shut-down.ts';
 export interface RunningGateway {
   /** The address that it listens on. */
   readonly url: string;
+  /** Where paid routes are served; undefined where it has none. */
+  readonly routesUrl: string | undefined;
   /** Undefined where it is live. */
   readonly quiet: Quiet | undefined;
   /** Issues quotes that this gateway takes payments for: for a pricing service. Undefined where it sells no jobs. */
@@ -39,7 +41,10 @@ export interface Quiet {
   readonly over: Promise<void>;
 }
 
-export function listeningUrl(address: AddressInfo | string | null, { bindAddress }: Config): string {
+export function listeningUrl(
+  address: AddressInfo | string | null,
+  { bindAddress }: Pick<Config, 'bindAddress'>,
+): string {
   const host = bindAddress.host.includes(':') ? `[${bindAddress.host}]` : bindAddress.host;
   const port = typeof address === 'object' && address ? address.port : bindAddress.port;
   return `http://${host}:${port}`;

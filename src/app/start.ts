@@ -17,7 +17,7 @@ import { openMetrics, type ServedMetrics } from './metrics.ts';
 import { tracedLane } from './traced-ledger.ts';
 import { type OpenTraces, openTraces } from './traces.ts';
 import { composeFeatures, composeRecorders, recordRefusedReload, reloadFeatures } from './features.ts';
-import { createApp } from '../ledger/http/app.ts';
+import { type AppOptions, createApp } from '../ledger/http/app.ts';
 import type { SendProblemPage } from '../ledger/http/errors.ts';
 import { createRequestBodies } from '../base/http/request-bodies.ts';
 import { createBudget } from '../base/runtime/budget.ts';
@@ -139,7 +139,8 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
   const bodies = createRequestBodies(config.limits.maxBodyMemoryBytes);
   let features: readonly RunningFeature[] = [];
   const life = { requests, draining: isDraining, stopping: isStopping };
-  const app = createApp({ config, logger, bodies, ...life, problemPage: problemPageOf(() => features) });
+  const open: AppOptions = { config, logger, bodies, ...life };
+  const app = createApp({ ...open, problemPage: problemPageOf(() => features) });
   traces?.serve(app);
   await measured?.serve(app);
   const publicUrl = (): string =>
@@ -173,6 +174,7 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
       isStopping,
       isTooLate,
       publicUrl,
+      openApp: () => createApp({ ...open, isPaidApi: true }),
       facilitatorAuth,
       mailer,
       pageAddition: options.pageAddition,
@@ -187,7 +189,7 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
     await app.register(statusRoutes(ledger, workerWatch, [chains, ...parts]));
     if (workers !== 'only') await app.register(referenceRoutes(publicUrl, partsOf(config)));
     await measured?.listen([...ledgerFigures(ledger), ...parts.flatMap((part) => part.figures?.() ?? [])]);
-    await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
+    await listen(app, config, workers === 'only' ? [] : parts);
     loops.push(workerWatch.start(), readiness.start(), chains.start());
     loops.push(startDatabaseWatch({ pool, lane, log: logger }));
     startLoops(parts, workers);
@@ -198,6 +200,7 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
   let stopped: Promise<Ending> | undefined;
   return {
     url: listeningUrl(app.server.address(), config),
+    routesUrl: routesUrlOf(features),
     quiet: undefined,
     quotes: workers === 'only' ? undefined : features.find(({ quotes }) => quotes)?.quotes,
     async reload(next) {
@@ -280,6 +283,20 @@ async function registerRoutes(
   workers: WorkersMode,
 ): Promise<void> {
   for (const part of parts) await (workers === 'only' ? part.registerHealth?.(app) : part.register?.(app));
+}
+
+function routesUrlOf(features: readonly RunningFeature[]): string | undefined {
+  return features.find(({ routesUrl }) => routesUrl)?.routesUrl?.();
+}
+
+/** Paid routes have an address of their own. */
+async function listen(
+  app: FastifyInstance,
+  { bindAddress: { host, port } }: Config,
+  parts: readonly RunningFeature[],
+): Promise<void> {
+  await app.listen({ host, port });
+  for (const part of parts) await part.listen?.();
 }
 
 async function refuseHalted({ lane }: Ledger): Promise<void> {

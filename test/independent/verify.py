@@ -283,9 +283,11 @@ class Tree:
 
 
 # --- The ledger -------------------------------------------------------------------------------------------------------
-UNPAID = {"settling", "settlement_unknown", "settlement_failed"}
+UNPAID = {"authorized", "settling", "settlement_unknown", "settlement_failed"}
 BEGUN = {"settled", "settlement_unknown", "settlement_failed"}
 PAYMENT_MOVES = {
+    "upstream_repeated": ({"authorized"}, None),
+    "upstream_answered": ({"authorized"}, "settling"),
     "payer_mismatch": (UNPAID, None),
     "settlement_unknown": (UNPAID, "settlement_unknown"),
     "settlement_failed": (UNPAID, "settlement_failed"),
@@ -624,7 +626,7 @@ class Ledger:
             self.verified[stream] = (data["network"], data["asset"], data["payer"], data["payment_nonce"])
             (self.of_contracts.add if data.get("signed_by") == "contract" else self.of_contracts.discard)(stream)
         elif kind == "settlement_started":
-            self.start(stream, mine, data["payment"], data.get("payment_id"))
+            self.start(stream, mine, data["payment"], data.get("payment_id"), "upstream" in data)
             self.check_order(mine, data)
             self.check_binding(stream, data["payment"]["payer"], data.get("body_keccak256"))
         elif kind in PAYMENT_MOVES:
@@ -705,7 +707,7 @@ class Ledger:
             raise Wrong("the credit that is reversed is not what the atoms that were refunded have bought")
         bought.update(undone=undone, taken=taken)
 
-    def start(self, stream, mine, payment, identifier):
+    def start(self, stream, mine, payment, identifier, is_asked_first):
         if stream not in self.quotes or mine:
             raise Wrong("a payment was started on a stream that has no open quote")
         name = (payment["network"], payment["asset"], payment["payer"], payment["nonce"])
@@ -721,7 +723,7 @@ class Ledger:
             claims.append(("the payer's payment id", (payment["payer"], identifier)))
         self.credentials[name] = claims
         self.take_credentials(name)
-        mine[name] = {"status": "settling", "amount": payment["amount"], "nonce": payment["nonce"], "call": None, "call_id": None, "refunded": 0}
+        mine[name] = {"status": "authorized" if is_asked_first else "settling", "amount": payment["amount"], "nonce": payment["nonce"], "call": None, "call_id": None, "refunded": 0}
 
     def check_terms(self, stream, payment):
         offered = self.offered[stream]

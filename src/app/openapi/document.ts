@@ -72,6 +72,21 @@ export function operationsOf(parts: readonly Part[]): readonly Operation[] {
 }
 
 /** Refusals before a route is found. */
+function listed(codes: readonly RefusalCode[]): string {
+  return codes.map((code) => `\`${code}\` (${refusals[code].status})`).join(', ');
+}
+
+/** Codes of paid routes, whose paths are the operator's own. */
+export const paidRouteCodes = [
+  'answer_not_kept',
+  'answer_under_way',
+  'refund_due',
+  'upgrade_refused',
+  'upstream_failed',
+  'upstream_unanswered',
+  'upstream_unavailable',
+] as const satisfies readonly RefusalCode[];
+
 export const routelessCodes = [
   'invalid_request',
   'not_found',
@@ -85,7 +100,7 @@ const aboutJobs = `Pay for jobs over x402: each payment becomes one call for a r
 
 **Refusals** are \`{"error": "one sentence", "code": "machine_readable"}\`, some with further fields. Each operation lists all of
 its codes. A refused request is never charged. Before a route is found, a request can also be refused with
-${routelessCodes.map((code) => `\`${code}\` (${refusals[code].status})`).join(', ')}.
+${listed(routelessCodes)}. Paid routes have paths and an address of their own, and answer with the upstream's status or also with ${listed(paidRouteCodes)}.
 
 **Values**: amounts of tokens and wei are decimal strings; times are RFC 3339 in UTC; ids are numbers up to 2^53 − 1.
 

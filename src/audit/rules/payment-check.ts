@@ -192,7 +192,7 @@ export class QuoteCheck {
     this.#payment = {
       name: this.started,
       amount,
-      status: 'settling',
+      status: event.data.upstream ? 'authorized' : 'settling',
       call: 'none',
       callId: 0,
       refundedAtoms: 0n,

@@ -35,6 +35,7 @@ export type { MetricsConfig } from './metrics.ts';
 export type { PagesConfig } from './pages.ts';
 export type { JobInput, JobPolicy } from './policies.ts';
 export type { ResultStoreConfig } from './result-store.ts';
+export type { RouteConfig, RoutesConfig } from './routes.ts';
 export type { RetentionConfig } from './retention.ts';
 export type { Feature } from './root.ts';
 export type { RunnerConfig } from './runners.ts';

@@ -1,5 +1,5 @@
 import type { RotatingSecret } from '../values/rotating-secret.ts';
-import { tokenAmount } from '../values/amount.ts';
+import { type JobPrice, priceIn } from '../values/amount.ts';
 import { type InvocationMode, jobKey } from '../values/job.ts';
 import type { Caip2 } from '../values/primitives.ts';
 import type { AcceptedToken } from '../values/token.ts';
@@ -14,6 +14,7 @@ import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { jobsShape, type RootTable } from './root.ts';
 import { ownSecretChars, readRotatingSecret } from './secrets.ts';
+import type { RoutesConfig } from './routes.ts';
 import { type ConfigOf, pick } from './table.ts';
 import { readTokens } from './tokens.ts';
 
@@ -30,8 +31,10 @@ export interface JobsConfig extends JobsKeys, FacilitatorAccess {
   readonly acceptedTokens: readonly AcceptedToken[];
   /** By `jobKey()`. A job without one follows `defaultInvocationMode`. */
   readonly jobPolicies: ReadonlyMap<string, JobPolicy>;
-  /** Wei above zero, by `jobKey()`. A job without one does not exist. */
-  readonly jobPrices: ReadonlyMap<string, bigint>;
+  /** By `jobKey()`. A job without one does not exist. */
+  readonly jobPrices: ReadonlyMap<string, JobPrice>;
+  /** Paths of HTTP APIs that are sold; undefined where none is. */
+  readonly routes: RoutesConfig | undefined;
   /** The accepted tokens' networks that have an RPC. */
   readonly networks: ReadonlyMap<Caip2, NetworkConfig>;
 }
@@ -41,7 +44,7 @@ export interface JobsTables {
   readonly isOn: boolean;
   readonly tokens: readonly AcceptedToken[];
   readonly policies: readonly JobPolicy[];
-  readonly prices: ReadonlyMap<string, bigint>;
+  readonly prices: ReadonlyMap<string, JobPrice>;
   readonly defaultMode: InvocationMode | undefined;
   /** Undefined if the feature is off or after a report. */
   readonly whole: JobsConfig | undefined;
@@ -51,15 +54,21 @@ export interface JobsTables {
  * Reads all keys and tables of paid jobs. When the feature is off nothing is missing, but what the file has is checked all the
  * same.
  */
-export async function readJobs(root: RootTable, isOn: boolean, reading: Reading): Promise<JobsTables> {
+export async function readJobs(
+  root: RootTable,
+  isOn: boolean,
+  reading: Reading,
+  routes: RoutesConfig | undefined,
+): Promise<JobsTables> {
   const { report } = reading;
   const facilitator = await readFacilitator(root, isOn, reading);
   const receiptKeys = await readRotatingSecret(root, 'receipt_key', { minChars: ownSecretChars }, reading);
   const quoteKeys = await readRotatingSecret(root, 'quote_key', { minChars: ownSecretChars }, reading);
   const offerReceipt = await readOfferReceipt(root.values.offerReceipt, reading);
   const tokens = readTokens(root, isOn, reading);
-  const policies = await readPolicies(root.values.jobPolicies, reading);
+  const policies = await readPolicies(root.values.jobPolicies, reading, routes);
   const prices = await readPrices(root, reading);
+  addRoutes(routes, prices, report);
   checkDefaultMode(root, policies, prices, report);
   checkAmounts(tokens, prices, report);
   const tables = {
@@ -93,16 +102,29 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
     acceptedTokens: tokens,
     jobPolicies: frozenMap(policies.map((policy) => [jobKey(policy), policy])),
     jobPrices: frozenMap(prices),
+    routes,
     networks: frozenMap(chooseNetworks(tokens, reading.networks, root.whole.confirm, report)),
   };
   return { ...tables, whole };
+}
+
+/** A route is a job: its price is one of the price map. */
+function addRoutes(routes: RoutesConfig | undefined, prices: Map<string, JobPrice>, report: Report): void {
+  for (const [key, { price }] of routes?.all ?? []) {
+    const at = ['routes', [...(routes?.all.keys() ?? [])].indexOf(key)];
+    if (price === undefined && !prices.has(key))
+      report.mistake([...at, 'price'], `is missing: write it here, such as "0.01 USD", or in [job_prices]`);
+    if (price === undefined) continue;
+    if (prices.has(key)) report.mistake([...at, 'price'], `job ${key} has a price in [job_prices] as well`);
+    prices.set(key, { wei: price, inUsd: true });
+  }
 }
 
 /** A restricted default names no contract to ask, so every priced job must have a policy that names one. */
 function checkDefaultMode(
   root: RootTable,
   policies: readonly JobPolicy[],
-  prices: ReadonlyMap<string, bigint>,
+  prices: ReadonlyMap<string, JobPrice>,
   report: Report,
 ): void {
   if (root.values.defaultInvocationMode !== 'restricted_paid') return;
@@ -118,16 +140,21 @@ function checkDefaultMode(
 /** A token contract's amounts have 256 bits: a larger amount cannot be quoted. */
 function checkAmounts(
   tokens: readonly AcceptedToken[],
-  prices: ReadonlyMap<string, bigint>,
+  prices: ReadonlyMap<string, JobPrice>,
   report: Report,
 ): void {
-  for (const [index, token] of tokens.entries()) {
-    const { ratePerNativeUnit, decimals, markupBps } = token;
-    // where sources say the rate, an amount that is too large is not offered
-    if (!ratePerNativeUnit) continue;
-    const tooLarge = [...prices].find(
-      ([, priceWei]) => tokenAmount(priceWei, ratePerNativeUnit, decimals, markupBps) >= 2n ** 256n,
+  const pricedInUsd = [...prices].find(([, { inUsd }]) => inUsd);
+  if (pricedInUsd && tokens.length > 0 && !tokens.some(({ peg }) => peg === 'USD'))
+    report.mistake(
+      ['accepted_tokens'],
+      `job ${pricedInUsd[0]} is priced in dollars, and no token has peg = "USD": clients could not pay for it`,
     );
+  for (const [index, token] of tokens.entries()) {
+    const tooLarge = [...prices].find(([, price]) => {
+      const { ratePerNativeUnit } = token;
+      // where sources say the rate, an amount that is too large is not offered
+      return ratePerNativeUnit && (priceIn(token, price, ratePerNativeUnit) ?? 0n) >= 2n ** 256n;
+    });
     if (tooLarge)
       report.mistake(
         ['accepted_tokens', index],
@@ -138,7 +165,7 @@ function checkAmounts(
 
 function warnOfPrices(
   policies: readonly JobPolicy[],
-  prices: ReadonlyMap<string, bigint>,
+  prices: ReadonlyMap<string, JobPrice>,
   report: Report,
 ): void {
   if (prices.size === 0) report.warning([], 'no job has a price, so every job is unknown to clients');

@@ -23,6 +23,7 @@ import { readConsole } from './console.ts';
 import { readPages } from './pages.ts';
 import { readResultStore } from './result-store.ts';
 import { readRetention } from './retention.ts';
+import { readRoutes } from './routes.ts';
 import { readRunners } from './runners.ts';
 import { readSpend } from './spend.ts';
 import { pick, readTable } from './table.ts';
@@ -112,7 +113,8 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const log = await readLog(values.log, reading);
   const runners = await readRunners(values.runners, reading);
   const jetstream = await readJetStream(values.jetstream, reading, runners, values.ledgerName);
-  const jobs = await readJobs(root, isJobsOn, reading);
+  const routes = await readRoutes(root, reading);
+  const jobs = await readJobs(root, isJobsOn, reading, routes);
   const spend = await readSpend(values.spend, reading);
   const topUps = readTopUps(root, jobs, reading.report);
   const triggers = await readTriggers(values.triggers, isJobsOn, reading);
@@ -169,7 +171,8 @@ function warnOfMissingRunners({ jobs, runners, topUps }: Config, { report }: Rea
   for (const key of jobs.jobPrices.keys()) {
     const service = Number(key.split('/', 1)[0]);
     const mode = jobs.jobPolicies.get(key)?.invocationMode ?? jobs.defaultInvocationMode;
-    if (mode !== 'disabled' && !served.has(service) && !topUpJobs.has(key)) orphans.add(service);
+    if (mode !== 'disabled' && !served.has(service) && !topUpJobs.has(key) && !jobs.routes?.all.has(key))
+      orphans.add(service);
   }
   for (const service of orphans) {
     report.warning(

@@ -4,6 +4,7 @@ import { authModes, invocationModes, jobKey, serviceIdTypes } from '../values/jo
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
+import { policyOfRoute, type RoutesConfig } from './routes.ts';
 import { type ConfigOf, readTables, type Table, isTable } from './table.ts';
 import { rpcUrl } from './urls.ts';
 import {
@@ -111,9 +112,14 @@ export interface JobInput {
 }
 
 /** Reads `[[job_policies]]` in the order of the file. Returns the whole ones; the rest is reported. */
-export async function readPolicies(raw: unknown, reading: Reading): Promise<JobPolicy[]> {
+export async function readPolicies(
+  raw: unknown,
+  reading: Reading,
+  routes: RoutesConfig | undefined,
+): Promise<JobPolicy[]> {
   const { report } = reading;
-  const tables = readTables(policyShape, raw, ['job_policies'], report);
+  const written = readTables(policyShape, raw, ['job_policies'], report);
+  const tables = [...written, ...policiesOfRoutes(routes, written, report)];
   for (const table of tables) {
     checkRestrictedKeys(table, report);
     checkOrder(table, report);
@@ -128,6 +134,21 @@ export async function readPolicies(raw: unknown, reading: Reading): Promise<JobP
     policies.push({ ...whole, input, output, discovery });
   }
   return policies;
+}
+
+/** Of the routes that have none in the file. */
+function policiesOfRoutes(
+  routes: RoutesConfig | undefined,
+  written: readonly PolicyTable[],
+  report: Report,
+): PolicyTable[] {
+  const known = new Set(
+    written.flatMap(({ values: { serviceId: service, jobIndex: index } }) =>
+      service === undefined || index === undefined ? [] : jobKey({ serviceId: service, jobIndex: index }),
+    ),
+  );
+  const bare = [...(routes?.all.values() ?? [])].filter((route) => !known.has(jobKey(route)));
+  return readTables(policyShape, bare.map(policyOfRoute), ['routes'], report);
 }
 
 /** What a job accepts. A schema without a content type means JSON. */

@@ -1,3 +1,4 @@
+import type { JobPrice } from '../values/amount.ts';
 import { jobKey, parseJobId } from '../values/job.ts';
 import { besideConfig, reasonOf } from './files.ts';
 import { ConfigError, type Path } from './mistakes.ts';
@@ -6,25 +7,25 @@ import { createReport, type Report } from './report.ts';
 import type { RootTable } from './root.ts';
 import { isTable, readValue } from './table.ts';
 import { readToml } from './toml-source.ts';
-import { priceWei } from './values.ts';
+import { jobPrice } from './values.ts';
 
 type PriceReading = Pick<Reading, 'file' | 'readFile' | 'report' | 'findings'>;
 
-/** Reads the price map, from `[job_prices]` or from `job_prices_file`: wei by `jobKey()`. */
+/** Reads the price map, from `[job_prices]` or from `job_prices_file`: by `jobKey()`. */
 export async function readPrices(
   { values }: { readonly values: Pick<RootTable['values'], 'jobPrices' | 'jobPricesFile'> },
   reading: PriceReading,
-): Promise<Map<string, bigint>> {
+): Promise<Map<string, JobPrice>> {
   const { jobPrices: inline, jobPricesFile: file } = values;
   const prices =
-    inline === undefined ? new Map<string, bigint>() : readPriceMap(inline, ['job_prices'], reading.report);
+    inline === undefined ? new Map<string, JobPrice>() : readPriceMap(inline, ['job_prices'], reading.report);
   if (file === undefined) return prices;
   if (inline === undefined) return readPricesFile(file, reading);
   reading.report.mistake(['job_prices_file'], 'cannot stand beside job_prices: name one of them');
   return prices;
 }
 
-async function readPricesFile(path: string, reading: PriceReading): Promise<Map<string, bigint>> {
+async function readPricesFile(path: string, reading: PriceReading): Promise<Map<string, JobPrice>> {
   const file = besideConfig(reading.file, path);
   let source: string;
   try {
@@ -36,7 +37,7 @@ async function readPricesFile(path: string, reading: PriceReading): Promise<Map<
   return readPriceSource(source, file, reading);
 }
 
-function readPriceSource(source: string, file: string, reading: PriceReading): Map<string, bigint> {
+function readPriceSource(source: string, file: string, reading: PriceReading): Map<string, JobPrice> {
   try {
     const toml = readToml(source, file);
     return readPriceMap(toml.root, [], createReport(toml, reading.findings));
@@ -48,14 +49,14 @@ function readPriceSource(source: string, file: string, reading: PriceReading): M
   }
 }
 
-function readPriceMap(raw: unknown, at: Path, report: Report): Map<string, bigint> {
-  const prices = new Map<string, bigint>();
+function readPriceMap(raw: unknown, at: Path, report: Report): Map<string, JobPrice> {
+  const prices = new Map<string, JobPrice>();
   for (const [service, jobs, servicePath] of entriesOf(raw, at, report)) {
     if (parseJobId(service, '0') === undefined) report.mistake(servicePath, 'is not a service id');
     for (const [index, value, path] of entriesOf(jobs, servicePath, report)) {
       const job = parseJobId(service, index);
       if (parseJobId('0', index) === undefined) report.mistake(path, 'is not a job index');
-      const price = readValue(priceWei, value, path, report);
+      const price = readValue(jobPrice, value, path, report);
       if (job !== undefined && price !== undefined) prices.set(jobKey(job), price.value);
     }
   }

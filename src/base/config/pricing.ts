@@ -79,7 +79,10 @@ async function readFile(
   const prices = await readPrices(root, { ...source, report });
   if (prices.size === 0 && findings.mistakes.length === 0)
     report.mistake([], 'no job has a price: name them in job_prices or in job_prices_file');
-  return root.whole && { logLevel: root.whole.logLevel, prices };
+  for (const [key, { inUsd }] of prices)
+    if (inUsd) report.mistake([], `job ${key} is priced in dollars: the pricing service answers in wei`);
+  const inWei = new Map([...prices].map(([key, { wei }]) => [key, wei]));
+  return root.whole && { logLevel: root.whole.logLevel, prices: inWei };
 }
 
 function onlyKeysOf(shape: object, table: unknown): object {

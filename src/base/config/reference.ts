@@ -21,6 +21,7 @@ import { sourceShape } from './rates.ts';
 import { resultStoreShape } from './result-store.ts';
 import { retentionShape } from './retention.ts';
 import { gatewayShape, jobsShape } from './root.ts';
+import { routeListenerShape, routeShape } from './routes.ts';
 import { runnerShape } from './runners.ts';
 import { spendShape } from './spend.ts';
 import { isReloadable, type Shape } from './table.ts';
@@ -28,7 +29,7 @@ import { tokenShape } from './tokens.ts';
 import { topUpShape } from './top-ups.ts';
 import { tracesShape } from './traces.ts';
 import { upstreamShape } from './upstreams.ts';
-import { priceWei } from './values.ts';
+import { jobPrice } from './values.ts';
 import { triggerKindKey } from './triggers.ts';
 import { webhookTriggerShape } from './webhook-trigger.ts';
 
@@ -59,12 +60,14 @@ const trigger = { name, kind: triggerKindKey, service_id, job_index };
 /** Every table, in the order of the page. `kind` of a trigger decides which of the three last tables of triggers follow. */
 const tables: readonly (readonly [header: string, shape: Shape])[] = [
   ['', { ...gatewayShape, ...jobsShape }],
-  ['[job_prices.SERVICE]', { JOB: priceWei.describe('The price of a job of the service') }],
+  ['[job_prices.SERVICE]', { JOB: jobPrice.describe('The price of a job of the service') }],
   ['[[accepted_tokens]]', tokenShape],
   ['[[accepted_tokens.rates]]', sourceShape],
   ['[[networks]]', networkShape],
   ['[[job_policies]]', policyShape],
   ['[offer_receipt]', offerReceiptShape],
+  ['[route_listener]', routeListenerShape],
+  ['[[routes]]', routeShape],
   ['[[runners]]', runnerShape],
   ['[jetstream]', jetStreamShape],
   ['[delivery]', deliveryShape],

@@ -119,6 +119,8 @@ export const tables = {
   result_store: z.unknown(),
   callbacks: z.unknown(),
   runners: z.unknown(),
+  route_listener: z.unknown(),
+  routes: z.unknown(),
   triggers: z.unknown(),
   jetstream: z.unknown(),
   limits: z.unknown(),

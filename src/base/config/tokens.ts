@@ -22,6 +22,11 @@ export const tokenShape = {
   decimals: wholeNumber(0, 36).describe('Of the token: 6 makes one atom a millionth'),
   pay_to: address.describe('Your address, which belongs to this ledger alone'),
   transfer_method: oneOf(transferMethods).default(transferMethods[0]).describe('How the money is moved'),
+  peg: oneOf(['USD'])
+    .optional()
+    .describe(
+      'The currency that the token is worth one unit of: it pays for what is priced in that currency',
+    ),
   eip712_name: printable.describe('The EIP-712 name of the contract, which clients sign'),
   eip712_version: printable.describe('The EIP-712 version of the contract'),
   ...tokenRateShape,
@@ -99,7 +104,17 @@ function toToken(table: TokenTable, root: RootTable, reading: Reading): Accepted
   const fixed = whole?.ratePerNativeUnit ?? root.values.ratePerNativeUnit;
   if (whole === undefined || chainId === undefined || bps === undefined || !(terms ?? fixed))
     return undefined;
-  const { network: chain, asset, symbol, decimals, payTo, transferMethod, eip712Name, eip712Version } = whole;
+  const {
+    network: chain,
+    asset,
+    symbol,
+    decimals,
+    payTo,
+    transferMethod,
+    peg,
+    eip712Name,
+    eip712Version,
+  } = whole;
   return {
     network: chain,
     chainId,
@@ -108,6 +123,7 @@ function toToken(table: TokenTable, root: RootTable, reading: Reading): Accepted
     decimals,
     payTo,
     transferMethod,
+    peg,
     eip712Name,
     eip712Version,
     ratePerNativeUnit: terms ? undefined : fixed,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { tokenAmount } from '../values/amount.ts';
+import { type JobPrice, priceIn } from '../values/amount.ts';
 import { type JobId, jobKey } from '../values/job.ts';
 import { topUpMicros } from '../values/top-up.ts';
 import type { AcceptedToken, Rate } from '../values/token.ts';
@@ -140,10 +140,10 @@ function checkRunners(at: Path, { serviceId: service }: JobId, raw: unknown, rep
 
 /** The payment must be worth credit, and no more than an account can hold. */
 function checkWorth(at: Path, topUp: TopUpConfig, { tokens, prices }: JobsTables, report: Report): void {
-  const priceWei = prices.get(jobKey(topUp));
-  if (priceWei === undefined) return;
+  const price = prices.get(jobKey(topUp));
+  if (price === undefined) return;
   for (const token of tokens) {
-    const micros = worthOf(topUp, token, priceWei);
+    const micros = worthOf(topUp, token, price);
     if (micros === undefined) continue;
     if (micros === 0n) report.mistake(at, `the price in ${token.symbol} is worth no credit`);
     if (micros > BigInt(Number.MAX_SAFE_INTEGER))
@@ -151,11 +151,10 @@ function checkWorth(at: Path, topUp: TopUpConfig, { tokens, prices }: JobsTables
   }
 }
 
-function worthOf(topUp: TopUpConfig, token: AcceptedToken, priceWei: bigint): bigint | undefined {
-  const { ratePerNativeUnit, decimals, markupBps, symbol } = token;
+function worthOf(topUp: TopUpConfig, token: AcceptedToken, price: JobPrice): bigint | undefined {
+  const { ratePerNativeUnit, decimals, symbol } = token;
   const worth = currencyPerToken(topUp, symbol);
   // where sources say the rate, a price that is worth no credit is not offered
-  if (!worth || !ratePerNativeUnit) return undefined;
-  const atoms = tokenAmount(priceWei, ratePerNativeUnit, decimals, markupBps);
-  return topUpMicros(atoms, decimals, worth);
+  const atoms = priceIn(token, price, ratePerNativeUnit);
+  return worth && atoms !== undefined ? topUpMicros(atoms, decimals, worth) : undefined;
 }

@@ -1,6 +1,7 @@
 import { isAddress } from 'viem/utils';
 import { z } from 'zod';
 import { maxJobIndex, maxServiceId } from '../values/job.ts';
+import type { JobPrice } from '../values/amount.ts';
 import { type Address, type Caip2, chainIdOf, parseAddress } from '../values/primitives.ts';
 import { runnerName } from '../values/runner-name.ts';
 import type { Rate } from '../values/token.ts';
@@ -93,6 +94,29 @@ export const priceWei = z
   .transform(BigInt)
   .refine((wei) => wei > 0n && wei < 1n << 128n, 'must be above 0 and below 2^128 wei')
   .meta({ type: 'wei as digits, "1000000000000000"' });
+
+/** A price in dollars, such as "0.01 USD", in units of 10^-18 dollars: above zero and below 2^128. */
+export const priceUsd = text(readUsd).meta({ type: 'dollars, as "0.01 USD"' });
+/** The price of a job: dollars, or wei. */
+export const jobPrice = z
+  .string('must be wei as a string of digits, such as "1000000000000000", or dollars, such as "0.01 USD"')
+  .transform((raw, context): JobPrice => {
+    const isUsd = raw.endsWith(' USD');
+    const read = (isUsd ? priceUsd : priceWei).safeParse(raw);
+    if (read.success) return { wei: read.data, inUsd: isUsd };
+    for (const { message } of read.error.issues) context.addIssue(message);
+    return z.NEVER;
+  })
+  .meta({ type: 'wei as digits, "1000000000000000", or dollars, "0.01 USD"' });
+
+function readUsd(raw: string): bigint | Wrong {
+  const [, whole = '', fraction = ''] = /^(0|[1-9]\d{0,19})(?:\.(\d{1,18}))? USD$/.exec(raw) ?? [];
+  if (whole === '') return new Wrong('must be dollars with at most 18 decimals, such as "0.01 USD"');
+  const units = BigInt(`${whole}${fraction.padEnd(18, '0')}`);
+  return units > 0n && units < 1n << 128n
+    ? units
+    : new Wrong('must be above 0 and below 2^128 / 10^18 dollars');
+}
 
 function readAddress(raw: string): Address | Wrong {
   const parsed = parseAddress(raw);

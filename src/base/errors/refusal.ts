@@ -119,6 +119,12 @@ export const refusals = {
       'A webhook with this webhook-id and another body has made a call. No other one was made.',
     lease_lost: 'This lease is no longer held. The result was discarded.',
   }),
+  ...withStatus(410, {
+    answer_not_kept:
+      'The answer to this payment was delivered, and it is not stored, or not any more. Nothing more is charged. Pay again for another answer.',
+    refund_due:
+      'This payment was charged, and no answer could be delivered for it: its refund is due, or was made, as its receipt says. Nothing more is charged.',
+  }),
   ...withStatus(413, {
     result_too_large: 'The result is larger than this gateway accepts.',
     body_too_large:
@@ -146,12 +152,22 @@ export const refusals = {
     },
     5,
   ),
+  ...withStatus(426, {
+    upgrade_refused:
+      'This path passes on no WebSocket and no other upgrade. This request charged nothing. Send it without the header Upgrade.',
+  }),
   ...withStatus(431, {
     headers_too_large:
       'The request headers are larger than this gateway accepts. This request charged nothing.',
   }),
   ...withStatus(500, {
     internal_error: 'The gateway failed. Sending the same request again is safe.',
+  }),
+  ...withStatus(502, {
+    upstream_failed:
+      'The payment was charged once, and the service that was paid for gave no complete answer. Do not sign another one; send this request again. If no repetition succeeds in time, the refund is due.',
+    upstream_unanswered:
+      'The service that is sold here gave no complete answer, so this payment was not settled. This request charged nothing; if the payment lands all the same, its refund is due. Sign a new payment to try again.',
   }),
   ...withStatus(503, {
     sign_in_unavailable: 'This way to sign in is unavailable now. Try again later.',
@@ -166,6 +182,8 @@ export const refusals = {
   ...withStatus(
     503,
     {
+      answer_under_way:
+        'Another request with this payment is getting the answer. Nothing more is charged. Do not sign another one; send this request again.',
       ledger_unavailable: 'The ledger could not be reached. Sending the same request again is safe.',
       settlement_pending:
         'The payment was sent and its outcome is not known yet. Do not sign another one; send this request again.',
@@ -175,6 +193,8 @@ export const refusals = {
   ...withStatus(
     503,
     {
+      upstream_unavailable:
+        'The service that is sold here cannot be reached now. This request charged nothing. Send the same payment again later.',
       result_store_unavailable:
         'The store of large results is unavailable. Send the same request again later.',
       enqueue_failed:

@@ -79,12 +79,16 @@ const discovery = new Set(['/.well-known/x402', '/.well-known/did.json', '/llms.
  * Allows pages of any origin to call `/x402`, to read the offers and their signer, and, with the feature chat, `/v1`; nothing else. Such a call carries no cookies,
  * so a page cannot act in the name of its visitor. Pages of trusted origins can: below `/v1` and `/api`, with cookies.
  */
-export function createCors(isChatPath: (url: string) => boolean, trustedOrigins: readonly string[]): Cors {
+export function createCors(
+  isChatPath: (url: string) => boolean,
+  trustedOrigins: readonly string[],
+  isPaidApi = false,
+): Cors {
   const isTrusted = ({ headers }: FastifyRequest): boolean =>
     headers.origin !== undefined && trustedOrigins.includes(headers.origin);
   const policyOf = (request: FastifyRequest): CorsPolicy | undefined => {
     const { url } = request;
-    if (url.startsWith('/x402/') || discovery.has(url.split('?', 1)[0] ?? '')) return x402;
+    if (isPaidApi || url.startsWith('/x402/') || discovery.has(url.split('?', 1)[0] ?? '')) return x402;
     if (isChatPath(url)) return chat;
     return url.startsWith('/api/') && isTrusted(request) ? chat : undefined;
   };

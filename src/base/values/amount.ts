@@ -1,4 +1,4 @@
-import type { Rate } from './token.ts';
+import type { AcceptedToken, Rate } from './token.ts';
 
 const weiPerNativeUnit = 10n ** 18n;
 const bpsPerWhole = 10_000n;
@@ -13,4 +13,27 @@ export function tokenAmount(priceWei: bigint, rate: Rate, decimals: number, mark
   const divisor = weiPerNativeUnit * 10n ** BigInt(rate.scale) * bpsPerWhole;
   const atoms = (dividend + divisor - 1n) / divisor;
   return atoms > 0n ? atoms : 1n;
+}
+
+const oneToken: Rate = { numerator: 1n, scale: 0 };
+
+/** What a job costs. */
+export interface JobPrice {
+  /** In wei; or in units of 10^-18 dollars. */
+  readonly wei: bigint;
+  /** A token with a peg is worth one dollar, and one without cannot pay for the job. */
+  readonly inUsd: boolean;
+}
+
+/**
+ * The price of a job in a token's atoms; undefined where the token cannot pay for it. What is priced in dollars costs the same in every
+ * token that is worth one: neither rate nor markup changes it.
+ */
+export function priceIn(
+  { decimals, markupBps, peg }: Pick<AcceptedToken, 'decimals' | 'markupBps' | 'peg'>,
+  { wei, inUsd }: JobPrice,
+  rate: Rate | undefined,
+): bigint | undefined {
+  if (inUsd) return peg === 'USD' ? tokenAmount(wei, oneToken, decimals, 0) : undefined;
+  return rate && tokenAmount(wei, rate, decimals, markupBps);
 }

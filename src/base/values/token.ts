@@ -10,6 +10,8 @@ export interface AcceptedToken {
   readonly decimals: number;
   readonly payTo: Address;
   readonly transferMethod: TransferMethod;
+  /** The currency that it is worth one unit of; undefined where the operator does not say. */
+  readonly peg?: 'USD' | undefined;
   /** The token contract's own EIP-712 domain: without it no client can sign. */
   readonly eip712Name: string;
   readonly eip712Version: string;

@@ -237,14 +237,15 @@ export async function readResult(db: LedgerDatabase, callId: number, attempt: nu
     .leftJoin('tollbook.result_upload as upload', (join) =>
       join.onRef('upload.call_id', '=', 'result.call_id').onRef('upload.lease_id', '=', 'result.lease_id'),
     )
-    .select(['result.content_type', 'result.body', 'result.lease_id', 'upload.bytes', 'upload.sha256'])
+    .select(['result.content_type', 'result.body', 'result.head', 'result.lease_id'])
+    .select(['upload.bytes', 'upload.sha256'])
     .where('result.call_id', '=', callId)
     .where('result.attempt', '=', attempt)
     .executeTakeFirst();
   if (!row) return undefined;
-  const { content_type, body, lease_id: leaseId, bytes, sha256 } = row;
+  const { content_type, body, head, lease_id: leaseId, bytes, sha256 } = row;
   const stored = sha256 && bytes !== null ? { bytes, sha256: `0x${sha256.toString('hex')}` } : undefined;
-  return { contentType: content_type ?? undefined, body, leaseId, stored };
+  return { contentType: content_type ?? undefined, body, head: head ?? undefined, leaseId, stored };
 }
 
 /** When the result of an attempt was deleted; undefined for one that was not, or before this was noted. */

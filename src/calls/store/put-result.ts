@@ -5,6 +5,8 @@ interface Result {
   readonly call: { readonly callId: number; readonly attempt: number; readonly leaseId: string };
   readonly contentType: string | undefined;
   readonly body: Buffer;
+  /** Status and headers of a route's answer. */
+  readonly head: string | undefined;
 }
 
 interface Waiting {
@@ -28,8 +30,9 @@ export function putResult(
   call: Result['call'],
   contentType: string | undefined,
   body: Buffer,
+  head?: string,
 ): Promise<StoredResult | undefined> {
-  const result = { call, contentType, body };
+  const result = { call, contentType, body, head };
   if (body.length > smallBytes) return putAlone(pool, result);
   const one: Waiting = { result, written: Promise.withResolvers() };
   const waiting = waitingOn.get(pool);
@@ -70,12 +73,13 @@ async function putTogether(
   pool: pg.Pool,
   results: readonly Result[],
 ): Promise<ReadonlyMap<number, StoredResult>> {
-  const rows = results.map(({ call, contentType, body }) => ({
+  const rows = results.map(({ call, contentType, body, head }) => ({
     call_id: call.callId,
     attempt: call.attempt,
     lease_id: call.leaseId,
     content_type: contentType,
     base64: body.toString('base64'),
+    head,
   }));
   // raw SQL: the runners' hot path, prepared
   const kept = await pool.query<StoredResult & { readonly place: number }>({
@@ -88,15 +92,12 @@ async function putTogether(
 
 async function putAlone(
   pool: pg.Pool,
-  { call, contentType, body }: Result,
+  { call, contentType, body, head }: Result,
 ): Promise<StoredResult | undefined> {
   // raw SQL with parameters: a literal doubles the result's bytes
-  const { rows } = await pool.query<StoredResult>('select * from tollbook.put_result($1, $2, $3, $4, $5)', [
-    call.callId,
-    call.attempt,
-    call.leaseId,
-    contentType ?? null,
-    body,
-  ]);
+  const { rows } = await pool.query<StoredResult>(
+    'select * from tollbook.put_result($1, $2, $3, $4, $5, $6)',
+    [call.callId, call.attempt, call.leaseId, contentType ?? null, body, head ?? null],
+  );
   return rows[0];
 }

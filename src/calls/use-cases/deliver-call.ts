@@ -38,11 +38,17 @@ export function maxResultBytesOf({ delivery, resultStore }: Config): number {
   return Math.max(delivery.maxResultBytes, resultStore?.maxBytes ?? 0);
 }
 
+/** What its metadata says of a call. */
+export type CallFacts = Pick<
+  LeasedCall,
+  'callId' | 'attempt' | 'stream' | 'serviceId' | 'jobIndex' | 'origin' | 'idempotencyKey'
+>;
+
 /**
  * A call's metadata for its runner: header names in lower case.
  * @param maxResultBytes the longest result that can come back the way that the call goes
  */
-export function callMetadata(call: LeasedCall, maxResultBytes: number): Record<string, string> {
+export function callMetadata(call: CallFacts, maxResultBytes: number): Record<string, string> {
   return {
     ...originMetadata(call),
     'x-net-service-id': String(call.serviceId),
@@ -61,7 +67,7 @@ export function spelledOut(metadata: Readonly<Record<string, string>>): Record<s
 }
 
 /** The source of the call. A call without a payment lacks the payment's headers. */
-function originMetadata({ origin, stream }: LeasedCall): Record<string, string> {
+function originMetadata({ origin, stream }: CallFacts): Record<string, string> {
   if (origin.kind !== 'x402')
     return {
       'x-net-trigger': origin.kind,

@@ -42,6 +42,8 @@ export type AttemptOutcome =
       readonly resultOmitted: boolean;
       /** The result is in the result store; `result` is empty. */
       readonly stored?: StoredResult | undefined;
+      /** Of a route. */
+      readonly answer?: RouteAnswer | undefined;
     }
   | ({ readonly kind: 'retry' } & Setback)
   /** The runner had no room for the call. */
@@ -51,6 +53,15 @@ export type AttemptOutcome =
   | { readonly kind: 'runner_left' }
   /** The broker did not take the call, or no runner took it there. */
   | { readonly kind: 'not_taken'; readonly error?: string };
+
+/** What an upstream answered to a route's call. */
+export interface RouteAnswer {
+  readonly status: number;
+  /** Status and headers, as they are stored beside the body. */
+  readonly head: string;
+  /** Its body was passed on and is not stored: `result` is empty. */
+  readonly passedOn: StoredResult | undefined;
+}
 
 /** The lease is the fencing token: if it was lost meanwhile, nothing is recorded. */
 export type LeaseResult =
@@ -194,7 +205,7 @@ type PlacedOutcome =
   | (Extract<AttemptOutcome, { kind: 'busy' }> & { readonly refusals: number })
   | { readonly kind: 'completed'; readonly facts: ResultFacts };
 
-type ResultFacts = Pick<EventData<'completed'>, 'result_sha256' | 'result_bytes'>;
+type ResultFacts = Omit<EventData<'completed'>, 'call_id' | 'attempt'>;
 
 async function placeOutcome(
   context: AttemptPorts,
@@ -213,15 +224,20 @@ async function placeOutcome(
 async function keepResult(
   { pool }: AttemptPorts,
   call: CallLease,
-  { resultOmitted, stored, result, contentType }: Extract<AttemptOutcome, { kind: 'completed' }>,
+  { resultOmitted, stored, result, contentType, answer }: Extract<AttemptOutcome, { kind: 'completed' }>,
 ): Promise<ResultFacts> {
   if (resultOmitted) return {};
+  const answered = answer && { http_status: answer.status, head_sha256: sha256(answer.head) };
+  if (answer?.passedOn) {
+    const { sha256: result_sha256, bytes: result_bytes } = answer.passedOn;
+    return { result_sha256, result_bytes, ...answered };
+  }
   const own = stored ?? { sha256: sha256(result), bytes: result.length };
   const before = stored
     ? await putStoredResult(pool, call, contentType, stored)
-    : await putResult(pool, call, contentType, result);
+    : await putResult(pool, call, contentType, result, answer?.head);
   const kept = before ?? own;
-  return { result_sha256: kept.sha256, result_bytes: kept.bytes };
+  return { result_sha256: kept.sha256, result_bytes: kept.bytes, ...answered };
 }
 
 const busyBackOff = { firstMs: 1_000, longestMs: 30_000 };

@@ -1,150 +1,69 @@
-import type { IncomingMessage } from 'node:http';
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { parseJobId } from '../../base/values/job.ts';
-import { offerReceiptKey, receiptEntry } from '../../payments/rules/offer-receipt.ts';
+import type { Hex } from '../../base/values/primitives.ts';
 import { quoteTokenParameter } from '../../payments/rules/quote-token.ts';
-import type { Caip2, Hex } from '../../base/values/primitives.ts';
-import { encodeHeader } from '../../payments/rules/x402.ts';
-import { v1NameOf } from '../../payments/rules/x402-v1.ts';
-import type { JobAnswer, Refused } from '../use-cases/answer.ts';
 import type { JobsContext } from '../use-cases/context.ts';
 import { callbackSecretText } from '../../calls/use-cases/read-callback.ts';
 import { dryRun, refuseDryRunByHead, type DryRun } from '../use-cases/dry-run.ts';
-import { type JobHead, type OpenedRequest, openRequest } from '../use-cases/job-request.ts';
-import { sendPaymentRequired } from './payment-required.ts';
-import { payForJob, refuseByHead, refuseUnreadBody } from '../use-cases/pay-job.ts';
-import { createRequestField } from '../../base/http/request-field.ts';
+import type { JobHead } from '../use-cases/job-request.ts';
 import { addressOf, declaredBytesOf } from '../../base/http/request-values.ts';
-import { refusalOf, sendError, sendRefusal } from '../../ledger/http/errors.ts';
-import { limitInFlight } from '../../base/http/in-flight.ts';
+import { sendRefusal } from '../../ledger/http/errors.ts';
 import type { RequestBodies } from '../../base/http/request-bodies.ts';
-import { createWaitLimit } from '../../ledger/http/wait-limit.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
 import type { WaitPlaces } from '../../base/http/wait-places.ts';
-import type { Accepted, Completed, Replayed } from './schemas/job.ts';
+import type { Accepted, Completed } from './schemas/job.ts';
 import { awaitReceipt, maxWaitSecs } from '../use-cases/follow-receipt.ts';
 import type { ReceiptReading } from '../use-cases/receipt.ts';
 import { createSharedReads } from '../../base/runtime/shared-reads.ts';
 import { leftSignal } from '../../base/http/left-signal.ts';
-
-type AcceptedAnswer = Extract<JobAnswer, { kind: 'accepted' }>;
+import {
+  type AcceptedAnswer,
+  bodyOf,
+  callerHeadersOf,
+  openPaidFlow,
+  paymentOf,
+  paymentResponse,
+  receiptUrl,
+} from './paid-flow.ts';
 
 interface JobParams {
   readonly service_id: string;
   readonly job_index: string;
 }
 
-const ledgerUnavailable: Refused = { kind: 'refused', code: 'ledger_unavailable' };
-
-/** Memory per byte of a job's body: its pieces and the whole, or the whole and what is parsed from it for its check. */
-const workFactor = 2;
-
-/** A request whose head was taken. One configuration for the whole request, even if another is loaded meanwhile. */
-interface Opened {
-  readonly context: JobsContext;
-  readonly request: OpenedRequest;
-}
-
-const openedField = createRequestField<Opened>('openedJob');
-
-/**
- * POST /x402/jobs/{service_id}/{job_index}: the paid flow, and its dry run. Bodies are taken as bytes, of any content type. What
- * the headers alone refuse is answered before the body is read.
- */
+/** POST /x402/jobs/{service_id}/{job_index}: the paid flow, and its dry run. */
 export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies, places: WaitPlaces) {
   return async (app: FastifyInstance): Promise<void> => {
-    app.removeAllContentTypeParsers();
-    app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
-      bodies.read(request, payload, { maxBytes: request.routeOptions.bodyLimit, workFactor }),
-    );
-    const { lane, log, config } = current();
-    const waitLimit = createWaitLimit({ lane, log, refused: ledgerUnavailable });
-    app.addHook('onClose', async () => waitLimit.end());
-    // first of all: neither a peer nor the ledger is asked
-    app.addHook('onRequest', (request, reply, done) => {
-      if (lane.state.halt) sendRefusal(request, reply, 'ledger_inconsistent');
-      else done();
-    });
-    const inFlight = limitInFlight(
-      app,
-      config.limits.maxInFlightRequests,
-      (request, reply) => sendRefusal(request, reply, 'overloaded', { reason: 'max_in_flight_requests' }),
-      bodies.release,
-    );
-    openedField.addTo(app);
-    const open = (request: PaidRequest): Opened => {
-      const context = current();
-      const both = { context, request: openRequest(context, jobHead(request)) };
-      openedField.set(request, both);
-      return both;
-    };
-    const answerFlow = async (request: PaidRequest, reply: FastifyReply, flow: Promise<JobAnswer>) => {
-      inFlight.keep(request, flow);
-      const { context } = openedOf(request);
-      const answer = await waitLimit.within(flow);
-      if (answer.kind !== 'accepted') return sendAnswer(context, request, reply, answer);
-      // paid and on record: while it waits for its result it takes neither memory nor a place of other requests
-      request.body = undefined;
-      inFlight.release(request);
-      const wait =
-        request.headers['prefer'] === undefined
-          ? undefined
-          : await waitAsPreferred(context, request, reply, answer.digest, places);
-      return sendAccepted(context, request, reply, answer, wait);
-    };
-    /** Handles what reading the body throws: a body over the limit is refused like any other request. */
-    const refuseUnread = async (
-      error: FastifyError,
-      request: PaidRequest,
-      reply: FastifyReply,
-    ): Promise<void> => {
-      if (refusalOf(error) !== 'body_too_large') return void sendError(error, request, reply);
-      try {
-        const { context, request: head } = openedOf(request);
-        await answerFlow(request, reply, refuseUnreadBody(context, head));
-      } catch (fault) {
-        sendError(fault instanceof Error ? fault : new Error(String(fault)), request, reply);
-      }
-    };
-
+    const flow = openPaidFlow(app, current, bodies);
     app.post<JobRoute>(
       '/x402/jobs/:service_id/:job_index',
-      {
-        errorHandler: (error, request, reply) => void refuseUnread(error, request, reply),
-        onRequest: (request, reply, done) => {
-          const { context, request: head } = open(request);
-          // a payment may be known already, and is then answered from its own state, which takes the body
-          const refused = head.sent.kind === 'decoded' ? undefined : refuseByHead(context, head);
-          if (refused) return answerFlow(request, reply, refused);
-          done();
+      flow.handlers<JobRoute>({
+        headOf: jobHead,
+        async accept({ context }, request, reply, answer) {
+          flow.release(request);
+          const wait =
+            request.headers['prefer'] === undefined
+              ? undefined
+              : await waitAsPreferred(context, request, reply, answer.digest, places);
+          return sendAccepted(context, request, reply, answer, wait);
         },
-      },
-      (request, reply) => {
-        const { context, request: head } = openedOf(request);
-        return answerFlow(request, reply, payForJob(context, head, bodyOf(request)));
-      },
+      }),
     );
     app.post<JobRoute>(
       '/x402/jobs/:service_id/:job_index/auth-dry-run',
       {
         onRequest: async (request, reply) => {
-          const { context, request: head } = open(request);
+          const { context, request: head } = flow.open(request, jobHead(request));
           const refused = refuseDryRunByHead(context, head);
           if (refused) return sendDryRun(request, reply, refused);
         },
       },
       async (request, reply) => {
-        const { context, request: head } = openedOf(request);
+        const { context, request: head } = flow.openedOf(request);
         return sendDryRun(request, reply, await dryRun(context, head, bodyOf(request)));
       },
     );
   };
-}
-
-function openedOf(request: FastifyRequest): Opened {
-  const opened = openedField.of(request);
-  if (!opened) throw new Error('a job request was not opened');
-  return opened;
 }
 
 /** A repeated parameter is a list. */
@@ -156,10 +75,6 @@ interface JobRoute {
 }
 
 type PaidRequest = FastifyRequest<JobRoute>;
-
-function bodyOf({ body }: FastifyRequest): Buffer {
-  return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
-}
 
 function jobHead(request: PaidRequest): JobHead {
   const { service_id, job_index } = request.params;
@@ -182,57 +97,6 @@ function jobHead(request: PaidRequest): JobHead {
   };
 }
 
-/** A repeated header arrives joined by commas, which no valid value contains. */
-function callerHeadersOf(headers: FastifyRequest['headers']): JobHead['callerHeaders'] {
-  const text = (name: string): string | undefined => {
-    const value = headers[name];
-    return Array.isArray(value) ? value.join(',') : value;
-  };
-  return {
-    caller: text('x-net-caller'),
-    signature: text('x-net-caller-sig'),
-    nonce: text('x-net-caller-nonce'),
-    expiry: text('x-net-caller-expiry'),
-  };
-}
-
-/** The payment header, if there is one. A version 2 header takes precedence over a version 1 header. */
-function paymentOf(headers: FastifyRequest['headers']): JobHead['payment'] {
-  const v2 = headers['payment-signature'];
-  if (v2 !== undefined) return { header: String(v2), x402Version: 2 };
-  const v1 = headers['x-payment'];
-  return v1 === undefined ? undefined : { header: String(v1), x402Version: 1 };
-}
-
-function sendAnswer(
-  context: JobsContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  answer: Exclude<JobAnswer, AcceptedAnswer>,
-) {
-  switch (answer.kind) {
-    case 'unproven': {
-      reply.header('idempotent-replayed', 'true').header('cache-control', 'no-store');
-      if (answer.status === 'pending') return sendRefusal(request, reply, 'settlement_pending');
-      const body: Replayed = { status: answer.status };
-      return reply.code(202).send(body);
-    }
-    case 'payment_required':
-      return sendPaymentRequired(context, request, reply, answer);
-    case 'pending': {
-      noteFacts(request, { quote_digest: answer.digest });
-      if (answer.replayed) reply.header('idempotent-replayed', 'true');
-      const facts = { quote_digest: answer.digest, receipt_url: receiptUrl(context, answer.digest) };
-      return sendRefusal(request, reply, 'settlement_pending', { context: facts });
-    }
-    case 'refused':
-      return sendRefusal(request, reply, answer.code, {
-        ...answer,
-        ...(answer.details ? { context: { details: answer.details } } : {}),
-      });
-  }
-}
-
 /** 202; or 200 with the result, where the call was completed while the client preferred to wait. */
 function sendAccepted(
   context: JobsContext,
@@ -241,11 +105,9 @@ function sendAccepted(
   answer: AcceptedAnswer,
   wait: PreferredWait | undefined,
 ) {
-  const { digest, callId, job, payment, receiptToken, signedReceipt } = answer;
+  const { digest, callId, job, payment, receiptToken } = answer;
   noteFacts(request, { quote_digest: digest, call_id: callId });
   if (answer.replayed) reply.header('idempotent-replayed', 'true');
-  const { transaction, payer } = payment;
-  const isV1 = answer.x402Version === 1;
   const body: Accepted = {
     status: 'accepted',
     receipt: digest,
@@ -265,22 +127,13 @@ function sendAccepted(
     status: 'completed',
     result: wait.completed.result ?? null,
   };
-  const network = (isV1 && v1NameOf(payment.network as Caip2)) || payment.network;
-  const extensions = signedReceipt && { extensions: { [offerReceiptKey]: receiptEntry(signedReceipt) } };
   if (wait) reply.header('preference-applied', `wait=${wait.waitSecs}`);
   return reply
     .code(completed ? 200 : 202)
     .header('location', `/x402/receipts/${digest}`)
     .header('cache-control', 'no-store')
-    .header(
-      isV1 ? 'x-payment-response' : 'payment-response',
-      encodeHeader({ success: true, transaction, network, payer, ...extensions }),
-    )
+    .header(...paymentResponse(answer))
     .send(completed ?? body);
-}
-
-function receiptUrl(context: JobsContext, digest: string): string {
-  return `${context.publicUrl()}/x402/receipts/${digest}`;
 }
 
 /**

@@ -11,6 +11,7 @@ import type { RefusalCode } from '../../base/errors/refusal.ts';
 import { type inputJson, jobUrl } from './catalog.ts';
 import { receiptToken, type ReceiptKeys } from '../../payments/use-cases/receipt-keys.ts';
 import type { OfferCode } from './refusal.ts';
+import type { WholeAnswer } from './routes/route-request.ts';
 import type { paymentSummary } from '../../payments/rules/payment.ts';
 
 /** An offered quote: its digest, its secret, its expiry (Unix seconds) and the ways to pay it. */
@@ -50,6 +51,8 @@ export type PaymentAnswer =
       readonly signedReceipt: Signed | undefined;
       readonly replayed: boolean;
     }
+  /** The upstream's own answer, for which nothing is charged: the payment was not settled, and is watched in case it lands all the same. */
+  | { readonly kind: 'passed_on'; readonly digest: Hex; readonly answer: WholeAnswer }
   /** Money may have moved, so this is never reported as a failure. */
   | { readonly kind: 'pending'; readonly digest: Hex; readonly replayed: boolean }
   /**

@@ -6,7 +6,9 @@ import type { Lane } from '../../ledger/store/lane.ts';
 import { openPaidCalls } from '../../ledger/store/ledger.ts';
 import { underWaySecs } from '../../payments/rules/payment-window.ts';
 import { countPayable, countUndecided } from '../../payments/store/unsettled.ts';
+import type { Upstreams } from '../peers/upstream.ts';
 import type { Job } from './catalog.ts';
+import { isAnsweredFirst } from './routes/route-request.ts';
 import type { OpenedRequest } from './job-request.ts';
 import { type AuthorizedCaller, enqueueFailed, type ErrorRefusal, refusal } from './refusal.ts';
 
@@ -18,6 +20,9 @@ export interface CapacityPorts {
   readonly runnerSilence: RunnerSilence;
   /** True in the second half of the shutdown's grace period: started payments are finished, no new ones are started. */
   readonly tooLate: () => boolean;
+  readonly upstreams: Upstreams;
+  /** How many upstreams are being asked before a payment of each payer is settled, in this process. */
+  readonly asking: Map<Address, number>;
 }
 
 interface Wanted {
@@ -36,6 +41,12 @@ export async function checkCapacity(
   caller?: AuthorizedCaller,
 ): Promise<ErrorRefusal | undefined> {
   if (!hasLanded && isRunnerAway(context, job)) return refusal(request, 'runner_unavailable', { digest });
+  if (!hasLanded && request.route) {
+    const { upstream } = request.route.config;
+    if (context.upstreams.of(upstream).isOpen()) return refusal(request, 'upstream_unavailable', { digest });
+    if (isAnsweredFirst(request) && (context.asking.get(payer) ?? 0) >= maxUnpaidAnswers)
+      return enqueueFailed(job, digest, 'too_many_unpaid_answers', caller);
+  }
   if (context.tooLate()) return enqueueFailed(job, digest, 'stopping', caller);
   const { maxOutstandingCalls } = context.config.limits;
   if (openPaidCalls(context) >= maxOutstandingCalls) return enqueueFailed(job, digest, 'outbox_full', caller);
@@ -43,6 +54,9 @@ export async function checkCapacity(
     return enqueueFailed(job, digest, 'too_many_unsettled', caller);
   return undefined;
 }
+
+/** Of one payer at the same time: one balance with a thousand signatures buys no thousand calls of an upstream. */
+const maxUnpaidAnswers = 4;
 
 /** A payer's payments without a known outcome take at most this share of the places of all. */
 const payersShare = 1 / 10;

@@ -1,7 +1,8 @@
 import type { Config, JobInput, JobPolicy, JobsConfig, TopUpConfig } from '../../base/config/config.ts';
+import { routeOf, type RouteConfig } from '../../base/config/routes.ts';
 import { currencyPerToken } from '../../base/config/top-ups.ts';
 import { topUpMicros } from '../../base/values/top-up.ts';
-import { tokenAmount } from '../../base/values/amount.ts';
+import { type JobPrice, priceIn } from '../../base/values/amount.ts';
 import { type Discovery, plainDiscovery } from '../../base/values/discovery.ts';
 import { checkedTooLong, compileSchema, type InputCheck } from '../../base/values/job-input.ts';
 import {
@@ -41,6 +42,12 @@ export interface Job extends JobId {
   /** Also set for a disabled job, so that a dry run can test it before it is enabled. */
   readonly restriction: Restriction | undefined;
   readonly priceWei: bigint;
+  /** Whether its price is in units of 10^-18 dollars, not in wei. */
+  readonly inUsd: boolean;
+  /** The path that is sold; undefined where runners get its calls. */
+  readonly route: RouteConfig | undefined;
+  /** Where a route is bought; undefined for all other jobs, which have their address from their ids. */
+  readonly url: string | undefined;
   /** Whether a runner of the configuration serves it, or it needs none: it sells credit. Without one it is not sold. */
   readonly hasRunner: boolean;
   /** It is not sold while its runners have taken nothing for so long; 0: it always is. */
@@ -69,11 +76,12 @@ export function createCatalog(
   const served = new Set(runners.flatMap(({ services }) => services));
   const selling = new Map(topUps.map((topUp) => [jobKey(topUp), topUp]));
   const jobs = new Map<string, Job>();
-  for (const [key, priceWei] of config.jobPrices) {
+  for (const [key, price] of config.jobPrices) {
     const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
     const policy = config.jobPolicies.get(key);
     const mode = policy?.invocationMode ?? config.defaultInvocationMode;
     const restriction = policy && restrictionOf(policy);
+    const route = routeOf(config.routes, { serviceId, jobIndex });
     jobs.set(key, {
       serviceId,
       jobIndex,
@@ -82,16 +90,18 @@ export function createCatalog(
       name: policy?.name,
       description: policy?.description,
       restriction,
-      priceWei,
-      hasRunner: served.has(serviceId) || selling.has(key),
+      priceWei: price.wei,
+      inUsd: price.inUsd,
+      route,
+      url: route && `${config.routes?.publicUrl}${route.path}`,
+      hasRunner: served.has(serviceId) || selling.has(key) || route !== undefined,
       maxRunnerSilenceSecs: policy?.maxRunnerSilenceSecs ?? 0,
       input: policy?.input && withCheck(policy.input),
       isTopUp: selling.has(key),
       output: policy?.output,
       discovery: policy ? policy.discovery : plain,
       options: config.acceptedTokens.flatMap((token) => {
-        const rate = rates.get(tokenName(token));
-        return rate ? optionsOf(token, rate, priceWei, selling.get(key)) : [];
+        return optionsOf(token, rates.get(tokenName(token)), price, selling.get(key));
       }),
     });
   }
@@ -107,13 +117,13 @@ const plain = plainDiscovery(undefined);
  */
 function optionsOf(
   token: AcceptedToken,
-  tokenRate: Rate,
-  priceWei: bigint,
+  tokenRate: Rate | undefined,
+  price: JobPrice,
   topUp: TopUpConfig | undefined,
 ): readonly SettlementOption[] {
   const { symbol, decimals } = token;
-  const amount = tokenAmount(priceWei, tokenRate, decimals, token.markupBps);
-  if (amount >= beyondUint256) return [];
+  const amount = priceIn(token, price, tokenRate);
+  if (amount === undefined || amount >= beyondUint256) return [];
   const option = optionIn(token, amount);
   if (!topUp) return [option];
   const rate = currencyPerToken(topUp, symbol);
@@ -151,14 +161,14 @@ function compare(a: JobId, b: JobId): number {
 }
 
 /** The address a job is bought at. */
-export function jobUrl(publicUrl: string, job: JobId): string {
-  return `${publicUrl}/x402/jobs/${job.serviceId}/${job.jobIndex}`;
+export function jobUrl(publicUrl: string, job: JobId & Partial<Pick<Job, 'url'>>): string {
+  return job.url ?? `${publicUrl}/x402/jobs/${job.serviceId}/${job.jobIndex}`;
 }
 
 /** What is sold there, as offers name it. */
 export function jobResource(
   publicUrl: string,
-  job: JobId & Partial<Pick<Job, 'description'>>,
+  job: JobId & Partial<Pick<Job, 'description' | 'url'>>,
 ): OfferedResource {
   return {
     url: jobUrl(publicUrl, job),

@@ -30,7 +30,8 @@ export function checkHead(context: RequestPorts, request: OpenedRequest): Reques
   if (sold.kind === 'refusal') return sold;
   if (request.declaredBytes > context.config.limits.maxBodyBytes) return refusal(request, 'body_too_large');
   if (!isCarriable(request.contentType)) return refusal(request, 'invalid_content_type');
-  if (!isPlain(request.headers?.['content-encoding']?.toString()))
+  // the body of a route is passed on as it is
+  if (!request.route && !isPlain(request.headers?.['content-encoding']?.toString()))
     return refusal(request, 'unsupported_media_type', { details: [encodedBody] });
   const fault =
     request.callbackUrl === undefined ? undefined : callbackFault(context.config, request.callbackUrl);
@@ -44,7 +45,8 @@ export function checkHead(context: RequestPorts, request: OpenedRequest): Reques
 /** The job, if it can be bought. */
 export function findSoldJob(context: RequestPorts, request: OpenedRequest): RequestCheck {
   const job = request.job && context.catalog.get(jobKey(request.job));
-  if (!job) return refusal(request, 'job_not_found');
+  if (!job || (job.route !== undefined) !== (request.route !== undefined))
+    return refusal(request, 'job_not_found');
   return job.isSold ? { kind: 'fit', job } : refusal(request, 'x402_disabled');
 }
 

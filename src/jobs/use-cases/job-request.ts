@@ -5,6 +5,8 @@ import type { JobId } from '../../base/values/job.ts';
 import { bindingHash } from '../../payments/rules/payment.ts';
 import { sha256 } from '../../base/values/sha256.ts';
 import type { Hex } from '../../base/values/primitives.ts';
+import type { RouteConfig } from '../../base/config/config.ts';
+import type { Header } from '../rules/route-headers.ts';
 import { addressBudgetKey, type Budget, type Charge } from '../../base/runtime/budget.ts';
 
 /** A request for a paid job as its headers show it, before its body is read. */
@@ -13,6 +15,8 @@ export interface JobHead {
   readonly requestId: string;
   /** Undefined if no job can have the ids in the path. */
   readonly job: JobId | undefined;
+  /** The route on whose path it came: there alone that is sold, and no other job is. */
+  readonly route?: RouteOfRequest | undefined;
   readonly method: string;
   readonly path: string;
   readonly contentType: string | undefined;
@@ -33,6 +37,13 @@ export interface JobHead {
   /** Where the client wants to be called once the end of its call is known, as it came. */
   readonly callbackUrl?: string | undefined;
   readonly clientAddress: string;
+}
+
+/** A request for a route. */
+export interface RouteOfRequest {
+  readonly config: RouteConfig;
+  /** The client's headers as the upstream gets them. */
+  readonly headers: readonly Header[];
 }
 
 /** The payment of a request: absent, unreadable, or decoded. */

@@ -82,9 +82,11 @@ export async function checkJobs(context: JobsContext) {
   return { queue, runners, facilitator, chains };
 }
 
-async function readQueue({ config, db, pool, log }: JobsContext): Promise<CallQueue | undefined> {
+async function readQueue({ config, settings, db, pool, log }: JobsContext): Promise<CallQueue | undefined> {
   try {
-    const [waiting, deliveries, dead, oldest, openSettlements, startedRefunds, dueCallbacks] =
+    // those of routes wait for their clients
+    const routes = new Set([...(settings.routes?.all.values() ?? [])].map(({ serviceId }) => serviceId));
+    const [waitingCalls, deliveries, dead, oldest, openSettlements, startedRefunds, dueCallbacks] =
       await Promise.all([
         readWaitingCalls(pool),
         readDeliveries(pool),
@@ -94,6 +96,7 @@ async function readQueue({ config, db, pool, log }: JobsContext): Promise<CallQu
         readStartedRefunds(pool),
         config.callbacks ? readDueCallbacks(pool) : undefined,
       ]);
+    const waiting = waitingCalls.filter(({ serviceId }) => !routes.has(serviceId));
     const deadCalls = dead.reduce((sum, { calls }) => sum + calls, 0);
     const counts = { deadCalls, oldest, openSettlements, startedRefunds };
     return { waiting, deliveries, ...counts, ...(dueCallbacks && { dueCallbacks }) };

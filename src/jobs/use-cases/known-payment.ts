@@ -13,6 +13,7 @@ import { readStream } from '../../ledger/store/streams.ts';
 import { acceptedAnswer, type PaymentAnswer, type ReceiptPorts } from './answer.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { PaidRequest } from './job-request.ts';
+import type { Unanswered } from './routes/route-request.ts';
 import { isOfferSecret } from '../../payments/use-cases/receipt-keys.ts';
 import { lookAtFailed, type LookPorts } from '../../payments/use-cases/resolve-settlement.ts';
 import { pause } from '../../base/runtime/pause.ts';
@@ -35,6 +36,8 @@ export type KnownPaymentResult =
   | { readonly kind: 'failed'; readonly reason: string }
   /** It was sent before with another request. */
   | { readonly kind: 'replay' }
+  /** Nothing settles it before its upstream has answered, and the process that asked is gone. Its client has shown that it is its own. */
+  | ({ readonly kind: 'unanswered' } & Unanswered)
   /** The ledger had lost it. Its refund is due, and its payer may still ask for delivery. */
   | { readonly kind: 'recovered'; readonly digest: Hex };
 
@@ -69,7 +72,8 @@ async function answerFromStream(
 ): Promise<KnownPaymentResult> {
   const deadline = Date.now() + waitTimeoutMs;
   for (;;) {
-    const state = foldQuote((await readStream(context.pool, digest)).events);
+    const { events, nowSecs } = await readStream(context.pool, digest);
+    const state = foldQuote(events);
     const known = paymentOf(state, nameOf(sent.decoded));
     if (!known) throw new Error('a claimed payment is missing from its stream');
     if (refundReason(known) === 'recovered') return { kind: 'recovered', digest };
@@ -81,7 +85,10 @@ async function answerFromStream(
       // a look at the chain is not free, as the answer of another known payment is
       if (look === 'unsure') return { kind: 'answered', answer: pendingAnswer(digest, own(), false) };
     }
-    if (known.status !== 'settling' || Date.now() > deadline || context.tooLate())
+    const isAsked = known.status === 'authorized' && nowSecs < (known.upstream?.endsAt ?? 0);
+    if (known.status === 'authorized' && !isAsked && own())
+      return { kind: 'unanswered', digest, state, known };
+    if ((known.status !== 'settling' && !isAsked) || Date.now() > deadline || context.tooLate())
       return resultOf(context, digest, state, known, own());
     const remainingMs = Math.max(0, deadline - Date.now());
     await within(remainingMs, context.settling.get(digest) ?? pause(pollMs));
@@ -96,6 +103,7 @@ function resultOf(
   own: boolean,
 ): KnownPaymentResult {
   switch (known.status) {
+    case 'authorized':
     case 'settling':
     case 'settlement_unknown':
       return { kind: 'answered', answer: pendingAnswer(digest, own) };

@@ -8,7 +8,7 @@ import {
   type SignedPayment,
 } from '../../payments/rules/payment.ts';
 import type { JobId } from '../../base/values/job.ts';
-import { type PaymentWindow, settleMarginSecs } from '../../payments/rules/payment-window.ts';
+import type { PaymentWindow } from '../../payments/rules/payment-window.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import { type AcceptedToken, tokenName } from '../../base/values/token.ts';
 import { payableInV1 } from '../../payments/rules/x402-v1.ts';
@@ -30,7 +30,8 @@ import { type Job, optionIn } from './catalog.ts';
 import type pg from 'pg';
 import type { JobsConfig } from '../../base/config/config.ts';
 import type { Offers } from './offers.ts';
-import type { PaidRequest } from './job-request.ts';
+import type { JobHead, PaidRequest } from './job-request.ts';
+import { startMarginSecs } from './routes/route-request.ts';
 import { newQuote } from './quote-job.ts';
 import { type JobRefusal, refusal, rejectedPayment } from './refusal.ts';
 import { findSignedToken, type SignaturePorts } from '../../payments/use-cases/payer-signature.ts';
@@ -83,7 +84,7 @@ export async function matchQuote(
   }
   const matched = terms
     ? matchNamedQuote(context, request, job, lookUp)
-    : await matchOwnQuote(context, job, decoded, lookUp);
+    : await matchOwnQuote(context, request, job, lookUp);
   return matched.kind === 'refusal' ? matched : { ...matched, paymentId: identifier?.id };
 }
 
@@ -122,7 +123,8 @@ function matchNamedQuote(
     isExpired
       ? rejectedPayment(job, { ...named, reason: 'quote_expired' }, 'quote_expired')
       : rejectedPayment(job, { stage: 'shape', reason, quote_digest: digest });
-  const checked = checkTimely(context, decoded, option, Math.min(readAt, quote.expires_at));
+  const window = paymentWindow(context, request, Math.min(readAt, quote.expires_at));
+  const checked = checkTimely(decoded, option, window);
   if ('invalid' in checked) return refuse(checked.invalid);
   const { payment, lateBecause } = checked;
   const late = isExpired || lateBecause !== undefined ? refuse(lateBecause ?? 'quote_expired') : undefined;
@@ -158,13 +160,8 @@ type TimelyCheck =
  * Checks a payment at a time, and where its own time is over, at the last moment at which it could be settled: until then
  * another account may have landed it, and its payer is charged.
  */
-function checkTimely(
-  context: MatchPorts,
-  decoded: DecodedPayment,
-  option: SettlementOption,
-  atSecs: number,
-): TimelyCheck {
-  const window = paymentWindow(context, atSecs);
+function checkTimely(decoded: DecodedPayment, option: SettlementOption, window: PaymentWindow): TimelyCheck {
+  const { nowSecs: atSecs } = window;
   const payment = checkPayment(decoded, option, window);
   if (!('invalid' in payment)) return { payment };
   const lastSecs = Number(readSignedPayment(decoded, option)?.validBefore ?? 0) - window.settleMarginSecs;
@@ -179,16 +176,18 @@ function checkTimely(
  */
 async function matchOwnQuote(
   context: MatchPorts,
+  request: PaidRequest,
   job: Job,
-  decoded: DecodedPayment,
   { revokedBefore, quote: { nowSecs: now } }: KnownPayment,
 ): Promise<Matched | JobRefusal> {
+  const { decoded } = request;
+  const window = paymentWindow(context, request, now);
   const unmatched = (reason: string): JobRefusal => rejectedPayment(job, { stage: 'match', reason });
   const { acceptedTokens, quoteTtlSecs } = context.settings;
   const tokens = hasOwnScheme(decoded) ? payableInV1(acceptedTokens) : [];
   const token = await findSignedToken(context, decoded, tokens);
   if (!token) return unmatched('matches_no_option');
-  const check = (terms: OwnTerms) => checkTimely(context, decoded, terms.option, now);
+  const check = (terms: OwnTerms) => checkTimely(decoded, terms.option, window);
   // a price of a rate that is not current any more counts only where it was offered, and while that lasts
   const hasRate = context.offers.hasRate(token);
   let terms = hasRate ? presentTerms(job, token) : undefined;
@@ -240,8 +239,8 @@ async function earlierTerms(
   return { option: bought, priceWei, pricedAt, endAt };
 }
 
-/** The times a payment must fit into at a time, settling included. */
-function paymentWindow({ settings }: MatchPorts, nowSecs: number): PaymentWindow {
-  const { maxTimeoutSecs, facilitatorSettleTimeoutMs } = settings;
-  return { nowSecs, maxTimeoutSecs, settleMarginSecs: settleMarginSecs(facilitatorSettleTimeoutMs) };
+/** The times a payment must fit into at a time: settling included, and the answer of an upstream that is asked first. */
+function paymentWindow({ settings }: MatchPorts, request: JobHead, nowSecs: number): PaymentWindow {
+  const { maxTimeoutSecs } = settings;
+  return { nowSecs, maxTimeoutSecs, settleMarginSecs: startMarginSecs(settings, request) };
 }

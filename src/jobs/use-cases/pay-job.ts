@@ -1,4 +1,5 @@
 import { paymentSummary, paymentToData } from '../../payments/rules/payment.ts';
+import type { Address, Hex } from '../../base/values/primitives.ts';
 import { foldQuote, paymentOf } from '../../payments/rules/quote-state.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import { readStream } from '../../ledger/store/streams.ts';
@@ -23,10 +24,20 @@ import { acceptedOnRecord, answerKnownPayment, type KnownPaymentResult } from '.
 import { type MatchedPayment, matchQuote } from './match-quote.ts';
 import { type JobRefusal, offerRefusal, paymentReplay, refusal, rejectedPayment } from './refusal.ts';
 import { redeliver, type RedeliveryPorts } from './redeliver.ts';
+import { askAgain, askFirst, type Asking, type AskPorts } from './routes/answer-first.ts';
+import type { Unanswered } from './routes/route-request.ts';
 import { type PaymentStart, startPayment, type StartPorts } from './start-payment.ts';
 
 export interface PayPorts
-  extends RequestPorts, CheckPorts, StartPorts, SettlementPorts, RedeliveryPorts, RefusalPorts, IssuedPorts {
+  extends
+    RequestPorts,
+    CheckPorts,
+    StartPorts,
+    SettlementPorts,
+    RedeliveryPorts,
+    RefusalPorts,
+    IssuedPorts,
+    AskPorts {
   readonly settings: JobsConfig;
   readonly config: Config;
   readonly seenQuotes: ReturnType<typeof createSeenQuotes>;
@@ -65,6 +76,7 @@ async function answerRequest(context: PayPorts, request: WholeRequest): Promise<
   const result = await (paid ? takePayment(context, paid) : refuseUnpaid(context, request));
   // a payment of unknown outcome holds a call, or costs a look at the chain, which must not be free
   const isPending =
+    result.kind === 'passed_on' ||
     (result.kind === 'pending' && !result.replayed) ||
     (result.kind === 'unproven' && result.status === 'pending');
   if (result.kind === 'refusal' || isPending) request.charge.chargeAgain();
@@ -107,6 +119,7 @@ async function takePayment(context: PayPorts, request: PaidRequest): Promise<Pay
       continue;
     }
     const { job } = fit;
+    if (known.kind === 'unanswered') return repeatRequest(context, request, job, known);
     if (known.kind === 'recovered') return redeliver(context, request, job, known.digest);
     if (known.kind === 'failed') return rejectedPayment(job, { stage: 'match', reason: known.reason });
     if (attempt?.kind === 'refusal') return attempt;
@@ -189,48 +202,133 @@ function asUnread(
 async function finishPayment(
   context: PayPorts,
   request: PaidRequest,
-  { started, job, checked: { passedOn, landing } }: Started,
+  { started: begun, job, checked: { passedOn, landing }, askedUntil }: Started,
 ): Promise<PaymentAnswer | JobRefusal> {
-  // while its settlement is waited for it takes nothing from the budget
-  request.charge.refund();
-  const { digest, callId, state } = started;
-  const pending: PaymentAnswer = { kind: 'pending', digest, replayed: false };
-  const { client } = request;
-  const settling = settlePayment(context, started, { client, passedOn, landing });
+  const { digest } = begun;
+  const answering = (): Promise<PaymentAnswer | JobRefusal> => {
+    const settling = { passedOn, landing };
+    return askedUntil === undefined
+      ? settleStarted(context, request, job, begun, settling)
+      : answerThenSettle(context, request, job, { started: begun, attempt: 1, endsAt: askedUntil }, settling);
+  };
+  return whileSettling(context, digest, answering);
+}
+
+/** Any fault of a started payment is answered as pending, never as a failure: the resolver finishes it. Copies of its request wait for it. */
+async function whileSettling(
+  context: PayPorts,
+  digest: Hex,
+  work: () => Promise<PaymentAnswer | JobRefusal>,
+): Promise<PaymentAnswer | JobRefusal> {
+  const working = work();
   context.settling.set(
     digest,
-    settling.catch(() => {}),
+    working.catch(() => {}),
   );
   try {
-    const settled = await settling;
-    switch (settled.kind) {
-      case 'settled': {
-        const { serviceId, jobIndex } = job;
-        const payment = paymentSummary(paymentToData(state.payment), settled.transaction);
-        const { x402Version } = state.payment;
-        return acceptedAnswer(
-          context,
-          { digest, job: { serviceId, jobIndex }, callId, payment, x402Version, replayed: false },
-          { settledAt: settled.at, isRefunded: false },
-        );
-      }
-      case 'failed':
-      case 'void':
-        // nothing was broadcast, and the chain agrees: the payer may sign another
-        return offerRefusal(job, 'payment_invalid', settled.reason);
-      case 'unknown':
-        return pending;
-      case 'superseded':
-        return await answerOnRecord(context, job, started);
-    }
+    return await working;
   } catch (error) {
     context.log.error(
       { quote_digest: digest, err: error },
       'a started payment could not be finished: the resolver finishes it',
     );
-    return pending;
+    return { kind: 'pending', digest, replayed: false };
   } finally {
     context.settling.delete(digest);
+  }
+}
+
+type Settling = Pick<Started['checked'], 'passedOn' | 'landing'>;
+
+/** Another attempt for a payment whose process died while its upstream was asked. */
+async function repeatRequest(
+  context: PayPorts,
+  request: PaidRequest,
+  job: Job,
+  unanswered: Unanswered,
+): Promise<PaymentAnswer | JobRefusal> {
+  const { digest } = unanswered;
+  const { route } = request;
+  if (!route) return { kind: 'pending', digest, replayed: true };
+  const asking = await askAgain(context, request, route, unanswered);
+  if (!('started' in asking))
+    return asking.kind === 'not_charged'
+      ? rejectedPayment(job, { stage: 'match', reason: 'upstream_lost', quote_digest: digest })
+      : { kind: 'pending', digest, replayed: true };
+  const settling = { passedOn: {}, landing: { kind: 'not_landed' } } as const;
+  return whileSettling(context, digest, () => answerThenSettle(context, request, job, asking, settling));
+}
+
+/** The upstream answers before its payment is settled: what is not charged costs the client nothing. */
+async function answerThenSettle(
+  context: PayPorts,
+  request: PaidRequest,
+  job: Job,
+  asking: Asking,
+  settling: Settling,
+): Promise<PaymentAnswer | JobRefusal> {
+  const {
+    digest,
+    state: {
+      payment: { payer },
+    },
+  } = asking.started;
+  if (!request.route) throw new Error('a job without a route has no upstream');
+  const asked = await countAsking(context, payer, askFirst(context, request, job, request.route, asking));
+  switch (asked.kind) {
+    case 'answered':
+      return settleStarted(context, request, job, asked.started, settling);
+    case 'superseded':
+      return answerOnRecord(context, job, asking.started);
+    case 'not_charged':
+      return asked.answer
+        ? { kind: 'passed_on', digest, answer: asked.answer }
+        : refusal(request, 'upstream_unanswered', { digest, reason: asked.reason });
+  }
+}
+
+/** While it lasts, it counts for its payer. */
+async function countAsking<T>({ asking }: PayPorts, payer: Address, work: Promise<T>): Promise<T> {
+  asking.set(payer, (asking.get(payer) ?? 0) + 1);
+  try {
+    return await work;
+  } finally {
+    const left = (asking.get(payer) ?? 1) - 1;
+    if (left > 0) asking.set(payer, left);
+    else asking.delete(payer);
+  }
+}
+
+async function settleStarted(
+  context: PayPorts,
+  request: PaidRequest,
+  job: Job,
+  started: Started['started'],
+  { passedOn, landing }: Settling,
+): Promise<PaymentAnswer | JobRefusal> {
+  // while its settlement is waited for it takes nothing from the budget
+  request.charge.refund();
+  const { digest, callId, state } = started;
+  const settled = await settlePayment(context, started, { client: request.client, passedOn, landing });
+  switch (settled.kind) {
+    case 'settled': {
+      const { serviceId, jobIndex } = job;
+      const payment = paymentSummary(paymentToData(state.payment), settled.transaction);
+      const { x402Version } = state.payment;
+      return acceptedAnswer(
+        context,
+        { digest, job: { serviceId, jobIndex }, callId, payment, x402Version, replayed: false },
+        { settledAt: settled.at, isRefunded: false },
+      );
+    }
+    case 'failed':
+    case 'void':
+      // nothing was broadcast, and the chain agrees: the payer may sign another
+      return offerRefusal(job, 'payment_invalid', settled.reason);
+    case 'unknown':
+      return { kind: 'pending', digest, replayed: false };
+    case 'superseded':
+      return answerOnRecord(context, job, started);
   }
 }
 
@@ -247,6 +345,7 @@ async function answerOnRecord(
       return acceptedOnRecord(context, digest, quote, known, false);
     case 'settlement_failed':
       return offerRefusal(job, 'payment_invalid', known.reason ?? 'settlement_failed');
+    case 'authorized':
     case 'settling':
     case 'settlement_unknown':
     case undefined:

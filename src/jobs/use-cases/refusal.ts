@@ -209,7 +209,7 @@ export function authPassed({ mode, address, nonce }: AuthorizedCaller) {
 export function enqueueFailed(
   job: Job,
   digest: Hex,
-  reason: 'stopping' | 'outbox_full' | 'too_many_unsettled' | 'lane_full',
+  reason: 'stopping' | 'outbox_full' | 'too_many_unsettled' | 'too_many_unpaid_answers' | 'lane_full',
   caller?: AuthorizedCaller,
 ): ErrorRefusal {
   const data = { reason, service_id: job.serviceId, job_index: job.jobIndex, quote_digest: digest };

@@ -2,11 +2,12 @@ import { readTopUpOrder } from '../../base/values/top-up-order.ts';
 import { ofPayment, paidCallKey, paymentToData } from '../../payments/rules/payment.ts';
 import { jobKey } from '../../base/values/job.ts';
 import type { LedgerEvent } from '../../ledger/rules/event.ts';
-import { settleEndSecs, settleMarginSecs, sharedAppendMs } from '../../payments/rules/payment-window.ts';
+import { settleEndSecs, sharedAppendMs } from '../../payments/rules/payment-window.ts';
 import { startedState } from '../../payments/rules/settlement.ts';
 import { orderedUuid } from '../../base/values/ordered-uuid.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { AnyClaim, AppendOutcome, CallChange, LaneCommand } from '../../ledger/store/append-batch.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 import { putBody } from '../../calls/store/calls.ts';
 import { type AppendOptions, type Lane, LaneFullError } from '../../ledger/store/lane.ts';
 import { callerNonceClaim, paymentClaim, paymentIdClaim, paymentKey } from '../../payments/store/claims.ts';
@@ -19,6 +20,7 @@ import type { Config, JobsConfig } from '../../base/config/config.ts';
 import type { Tracing } from '../../base/values/tracing.ts';
 import type { Facilitator } from '../../payments/peers/facilitator/facilitator.ts';
 import type { BoundRequest } from './job-request.ts';
+import { attemptSecs, isAnsweredFirst, startMarginSecs } from './routes/route-request.ts';
 import {
   authPassed,
   enqueueFailed,
@@ -49,10 +51,22 @@ export type PaymentStart =
       readonly started: StartedPayment & { readonly callId: number };
       readonly job: Job;
       readonly checked: CheckedPayment;
+      /** Its upstream is asked first, until then (Unix seconds). */
+      readonly askedUntil: number | undefined;
     }
   /** Another append moved the quote's stream first: everything has to be looked at again. */
   | { readonly kind: 'stream_moved'; readonly digest: Hex }
   | JobRefusal;
+
+/** Until when its upstream is asked, in Unix seconds; undefined where it is settled first. One that has landed is charged already. */
+function askedUntilOf(
+  context: StartPorts,
+  request: BoundRequest,
+  { landing }: CheckedPayment,
+): number | undefined {
+  if (!isAnsweredFirst(request) || landing.kind === 'landed') return undefined;
+  return nowSecs(context) + attemptSecs(request.route.config);
+}
 
 type AddedCall = Extract<CallChange, { op: 'add' }>;
 
@@ -70,7 +84,8 @@ export async function startPayment(
   const { callbackUrl, binding } = request;
   if (callbackUrl !== undefined)
     await keepCallback(context, callbackUrl, { stream: digest, binding }, payment.payer);
-  const command = startCommand(context, request, job, checked, kept);
+  const askedUntil = askedUntilOf(context, request, checked);
+  const command = startCommand(context, request, job, checked, kept, askedUntil);
   const outcome = await append(context, command, {
     mayWaitMs: sharedAppendMs(context.facilitator.typicalSettleMs()),
   });
@@ -78,8 +93,9 @@ export async function startPayment(
     case 'ok': {
       if (outcome.call_id === null) throw new Error('the append of a call returned no call id');
       const { call_id: callId, version } = outcome;
-      const started = { digest, version, callId, state: startedState(payment, callId) };
-      return { kind: 'started', started, job, checked };
+      const status = askedUntil === undefined ? 'settling' : 'authorized';
+      const started = { digest, version, callId, state: startedState(payment, callId, status) };
+      return { kind: 'started', started, job, checked, askedUntil };
     }
     case 'full':
       return enqueueFailed(job, digest, 'lane_full');
@@ -169,13 +185,11 @@ function startClaims(
  */
 function endOf(
   context: StartPorts,
+  request: BoundRequest,
   { payment, termsEndAt, landing, caller, topUpOrder }: CheckedPayment,
 ): number | undefined {
   if (landing.kind === 'landed') return undefined;
-  const settleEnd = settleEndSecs(
-    payment.validBefore,
-    settleMarginSecs(context.settings.facilitatorSettleTimeoutMs),
-  );
+  const settleEnd = settleEndSecs(payment.validBefore, startMarginSecs(context.settings, request));
   const orderEnd = topUpOrder === undefined ? undefined : readTopUpOrder(topUpOrder)?.expiresAt;
   return Math.min(termsEndAt, settleEnd, caller?.expiry ?? Infinity, orderEnd ?? Infinity);
 }
@@ -186,6 +200,7 @@ function startCommand(
   job: Job,
   checked: CheckedPayment,
   kept: KeptRequest,
+  askedUntil: number | undefined,
 ): LaneCommand {
   const { digest, state, payment, pricedAt, caller, paymentId, isUnread } = checked;
   const { serviceId, jobIndex } = job;
@@ -199,9 +214,9 @@ function startCommand(
     stream: digest,
     expect: state.version,
     issuedAt: pricedAt,
-    endsAt: endOf(context, checked),
+    endsAt: endOf(context, request, checked),
     unlessRefused: checked.landing.kind === 'landed' ? undefined : request.copyKey,
-    events: startEvents(request, checked),
+    events: startEvents(request, checked, askedUntil),
     claims: startClaims(request, job, checked, key),
     lost: {
       stream: request.stream,
@@ -228,7 +243,7 @@ function startCommand(
         : callOrder(context.settings.jobPolicies.get(jobKey(job)), request.headers ?? {}, caller?.address),
       payment: key,
       idempotencyKey: paidCallKey({ payment: key, job, bodySha256: request.bodySha256 }),
-      delayMs: firstLookMs,
+      delayMs: firstLookMs + (askedUntil === undefined ? 0 : 1_000 * (askedUntil - nowSecs(context))),
     },
   };
 }
@@ -236,6 +251,7 @@ function startCommand(
 function startEvents(
   request: BoundRequest,
   { payment, opening, verifiedBy, signedBy, caller, paymentId, bodyKeccak256, topUpOrder }: CheckedPayment,
+  askedUntil: number | undefined,
 ): LedgerEvent[] {
   const verified = {
     ...ofPayment(payment),
@@ -249,6 +265,7 @@ function startEvents(
     payment: paymentToData(payment),
     ...(paymentId === undefined ? {} : { payment_id: paymentId }),
     ...(topUpOrder === undefined ? {} : { top_up_order: topUpOrder }),
+    ...(askedUntil === undefined ? {} : { upstream: { ends_at: askedUntil } }),
   };
   events.push({ type: 'settlement_started', data });
   return events;

@@ -28,6 +28,8 @@ export interface AppOptions {
   /** True once the process takes no further connections. */
   readonly stopping: () => boolean;
   readonly problemPage?: SendProblemPage;
+  /** All its paths are sold to pages of any origin, and none is one of the gateway's own. */
+  readonly isPaidApi?: boolean;
 }
 
 /** The HTTP app without its routes: limits, log line, error table. */
@@ -39,10 +41,12 @@ export function createApp({
   draining,
   stopping,
   problemPage,
+  isPaidApi = false,
 }: AppOptions): FastifyInstance {
-  const isChatPath = (url: string): boolean => config.chat !== undefined && url.startsWith('/v1/');
+  const isChatPath = (url: string): boolean =>
+    !isPaidApi && config.chat !== undefined && url.startsWith('/v1/');
   const parserErrors = createParserErrors(isChatPath, config.jobs === undefined);
-  const cors = createCors(isChatPath, config.identity?.trustedOrigins ?? []);
+  const cors = createCors(isChatPath, isPaidApi ? [] : (config.identity?.trustedOrigins ?? []), isPaidApi);
   const app = fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),

@@ -40,6 +40,9 @@ export const callEvents = {
       ...attempt,
       result_sha256: hex32.optional(),
       result_bytes: count.optional(),
+      // of a route's answer
+      http_status: count.optional(),
+      head_sha256: hex32.optional(),
     }),
     transition: { of: 'call', from: undelivered, to: 'completed' },
     bookkeeping: 'posts',

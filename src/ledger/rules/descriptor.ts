@@ -1,7 +1,14 @@
 import type { z } from 'zod';
 
-/** `settling` until any outcome is on record, and never again. */
-export type PaymentStatus = 'settling' | 'settlement_unknown' | 'settlement_failed' | 'settled';
+/**
+ * `authorized`: its upstream is asked first, and nothing settles it. `settling` until any outcome is on record, and never again.
+ */
+export type PaymentStatus =
+  | 'authorized'
+  | 'settling'
+  | 'settlement_unknown'
+  | 'settlement_failed'
+  | 'settled';
 /** `none`: no call was enqueued yet, or it was withdrawn. */
 export type CallStatus = 'none' | 'enqueued' | 'delivered' | 'completed' | 'dead_lettered';
 

@@ -44,8 +44,8 @@ export type OptionData = z.infer<typeof settlementOption>;
 const callOutcome = z.enum(['withdrawn', 'kept']);
 
 const unpaidQuote = { of: 'unpaid_quote' } as const;
-/** A settlement reported as failed may land late, so a failed payment may still change. */
-const unsettled = ['settling', 'settlement_unknown', 'settlement_failed'] as const;
+/** Anyone can land a payment: one that nothing settles, and one whose settlement was reported as failed. */
+const unsettled = ['authorized', 'settling', 'settlement_unknown', 'settlement_failed'] as const;
 const undecided = ['settling', 'settlement_unknown'] as const;
 const settled = ['settled'] as const;
 
@@ -116,10 +116,35 @@ export const paymentEvents = {
       payment_id: z.string().regex(identifierForm).optional(),
       /** The body of a top-up that names the account of its credit; its SHA-256 is the payment's nonce. */
       top_up_order: z.string().regex(topUpOrderForm).optional(),
+      /** Its upstream is asked first; by this time, in Unix seconds, it has answered, or the process that asks is gone. */
+      upstream: z.strictObject({ ends_at: count }).optional(),
     }),
     transition: unpaidQuote,
     uniqueness: 'claims',
     bookkeeping: 'context',
+  },
+  /** The process that asked the upstream is gone, and its answer with it: another attempt asks again, with the same idempotency key. */
+  upstream_repeated: {
+    ...recordOnly,
+    schema: z.strictObject({ ...ofPayment, attempt: count, ends_at: count }),
+    transition: { of: 'payment', from: ['authorized'] },
+    quoteState: 'changes',
+  },
+  /** The upstream's whole answer is stored: its payment is settled, and then the answer is released. */
+  upstream_answered: {
+    ...recordOnly,
+    schema: z.strictObject({
+      ...ofPayment,
+      attempt: count,
+      http_status: count,
+      head_sha256: hex32,
+      result_sha256: hex32,
+      result_bytes: count,
+    }),
+    transition: { of: 'payment', from: ['authorized'], to: 'settling' },
+    quoteState: 'changes',
+    reconciliation: 'needed',
+    readModels: ['payments'],
   },
   payer_mismatch: {
     ...recordOnly,

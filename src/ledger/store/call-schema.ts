@@ -66,6 +66,7 @@ export const callTables = {
     lease_id: uuid,
     content_type: nullable(text),
     body: bytea,
+    head: nullable(text),
     created_at: timestamp,
   },
 } as const;

@@ -96,6 +96,25 @@ export const functionSignatures = {
   },
   is_halted: { takes: [], returns: boolean },
   is_process_silent: { takes: [uuid, uuid, float], returns: boolean },
+  lease_call: {
+    takes: [bigint, int, int],
+    rows: {
+      call_id: bigint,
+      lease_id: uuid,
+      attempt: int,
+      failures: int,
+      stream: text,
+      service_id: bigint,
+      job_index: bigint,
+      network: nullable(text),
+      asset: nullable(text),
+      symbol: nullable(text),
+      caller: nullable(text),
+      payment: text,
+      lease_until: timestamp,
+      traceparent: nullable(text),
+    },
+  },
   lease_top_ups: {
     takes: [json, int, int, boolean, int],
     rows: {
@@ -221,6 +240,19 @@ export const functionSignatures = {
   take_sent_payouts: {
     takes: [int, int],
     rows: { stream: text, attempts: int, transaction: text, checks: int },
+  },
+  take_unrepeated_calls: {
+    takes: [json, int, int],
+    rows: {
+      call_id: bigint,
+      lease_id: uuid,
+      attempt: int,
+      failures: int,
+      stream: text,
+      service_id: bigint,
+      job_index: bigint,
+      left_by_client: boolean,
+    },
   },
   take_unsettled: {
     takes: [int],

@@ -82,7 +82,15 @@ export type CallChange =
    * runner has the call at this moment, `mark_unpaid` if one has. `discard`: it is given up; refused while a runner has it.
    */
   | {
-      readonly op: 'release' | 'watch' | 'remove' | 'suspend' | 'mark_unpaid' | 'requeue' | 'discard';
+      readonly op:
+        | 'release'
+        | 'answer'
+        | 'watch'
+        | 'remove'
+        | 'suspend'
+        | 'mark_unpaid'
+        | 'requeue'
+        | 'discard';
       readonly callId: number;
     }
   | { readonly op: 'complete' | 'check'; readonly callId: number; readonly leaseId: string }

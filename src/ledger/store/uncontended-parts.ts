@@ -6,7 +6,7 @@ import type { CallChange, EncodedEvent, LaneCommand } from './lane-command.ts';
 export const separators = { item: '\u001F', field: '\u001E' } as const;
 
 type AddedCall = Extract<CallChange, { readonly op: 'add' }>;
-type ChangedCall = Extract<CallChange, { readonly op: 'release' | 'check' | 'complete' }>;
+type ChangedCall = Extract<CallChange, { readonly op: 'release' | 'answer' | 'check' | 'complete' }>;
 
 /** A command's share of each argument of `tollbook.append_uncontended`. */
 export interface UncontendedParts {
@@ -103,7 +103,7 @@ export function isPlain(texts: readonly string[]): boolean {
 export const joined = (fields: readonly string[]): string => fields.join(separators.field);
 
 function isChange(call: CallChange): call is ChangedCall {
-  return call.op === 'release' || call.op === 'check' || call.op === 'complete';
+  return call.op === 'release' || call.op === 'answer' || call.op === 'check' || call.op === 'complete';
 }
 
 /** In the order in which the function takes them; the claims that the call keeps as JSON. */

@@ -24,9 +24,19 @@ export interface PaymentProgress {
   readonly isRefunded: boolean;
   /** The refund that was started and has not ended: until it has, nothing is delivered for the payment. */
   readonly refunding?: Refunding | undefined;
+  /** While it is `authorized`: which attempt asks the upstream, and until when, in Unix seconds. */
+  readonly upstream?: { readonly attempt: number; readonly endsAt: number } | undefined;
+  /** The stored answer of its upstream, which is released once it is settled. */
+  readonly answered?: AnsweredFacts | undefined;
   /** Found on the chain after the ledger had lost it: `redelivery` once its payer has signed for a request. */
   readonly recovered?: { readonly redelivery: EventData<'redelivery_requested'> | undefined } | undefined;
 }
+
+/** The answer of an upstream, as the ledger has it. */
+export type AnsweredFacts = Omit<
+  EventData<'upstream_answered'>,
+  'network' | 'asset' | 'payer' | 'payment_nonce'
+>;
 
 export const startedProgress: PaymentProgress = {
   status: 'settling',
@@ -35,6 +45,13 @@ export const startedProgress: PaymentProgress = {
   refunds: [],
   isRefunded: false,
 };
+
+/** A payment that was just started. */
+export function progressOf({ upstream }: EventData<'settlement_started'>): PaymentProgress {
+  return upstream
+    ? { ...startedProgress, status: 'authorized', upstream: { attempt: 1, endsAt: upstream.ends_at } }
+    : startedProgress;
+}
 
 export interface Settled {
   /** The `payment_settled` event: its version in the stream, its place in the ledger and its time. */
@@ -137,6 +154,13 @@ function isNamedBy({ data }: EventOf<ProgressType>, { status, payment, call }: N
 function changeBy(event: EventOf<ProgressType>, progress: PaymentProgress) {
   const { settled, hints, call } = progress;
   switch (event.type) {
+    case 'upstream_repeated':
+      return { upstream: { attempt: event.data.attempt, endsAt: event.data.ends_at } };
+    case 'upstream_answered': {
+      const { attempt, http_status, head_sha256, result_sha256, result_bytes } = event.data;
+      const answered = { attempt, http_status, head_sha256, result_sha256, result_bytes };
+      return { status: 'settling', answered } as const;
+    }
     case 'settlement_unknown': {
       const { reason, transaction } = event.data;
       return { status: 'settlement_unknown', reason, hints: withHint(hints, transaction) } as const;

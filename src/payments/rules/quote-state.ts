@@ -7,7 +7,7 @@ import {
   type PaymentName,
   type PaymentProgress,
   recoveredProgress,
-  startedProgress,
+  progressOf,
 } from './payment-progress.ts';
 
 /** The payment of a stream. */
@@ -58,7 +58,7 @@ export function evolve(state: QuoteState, event: RecordedEvent): QuoteState {
 
 function startedPayment({ at, data }: EventOf<'settlement_started'>): PaymentState {
   const { binding, body_sha256: bodySha256, payment, top_up_order: topUpOrder } = data;
-  const progress = { ...startedProgress, binding, bodySha256, payment, startedAt: at };
+  const progress = { ...progressOf(data), binding, bodySha256, payment, startedAt: at };
   return topUpOrder === undefined ? progress : { ...progress, topUpOrder };
 }
 

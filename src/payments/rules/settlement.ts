@@ -1,13 +1,14 @@
 import type { LedgerEvent } from '../../ledger/rules/event.ts';
 import type { Address, Caip2, Hex } from '../../base/values/primitives.ts';
 import { ofPayment, paymentFromData, type SignedPayment } from './payment.ts';
+import type { AnsweredFacts } from './payment-progress.ts';
 import type { PaymentState } from './quote-state.ts';
 import { placeData, type PlacedTransfer } from './chain-transfer.ts';
 
 /** All that a decision about a settlement depends on. */
 export interface SettlementState extends Pick<
   PaymentState,
-  'status' | 'reason' | 'settled' | 'isOverdue' | 'wasEnqueued'
+  'status' | 'reason' | 'settled' | 'isOverdue' | 'wasEnqueued' | 'answered'
 > {
   readonly payment: SignedPayment;
   /** A part of it was refunded, or all: no call is released for it. */
@@ -77,6 +78,10 @@ export type SettlementOutcome =
   | { readonly kind: 'disproved'; readonly reason: string }
   /** The block of the transfer was replaced. */
   | { readonly kind: 'reorged' }
+  /** The upstream's answer is stored. */
+  | { readonly kind: 'answered'; readonly facts: AnsweredFacts }
+  /** The upstream gave no answer that is charged. */
+  | { readonly kind: 'not_charged'; readonly reason: string }
   /** The payer of a recovered payment has asked for delivery. */
   | { readonly kind: 'redelivery' }
   | ({
@@ -109,10 +114,10 @@ export type SettlementDecision =
 
 /**
  * `watch`: the payment may still land; `remove`: it never will. The payment was taken back: `suspend` if no runner has leased the
- * call, else `mark_unpaid`.
+ * call, else `mark_unpaid`. `answer`: the stored answer has completed it.
  */
 export interface CallStep {
-  readonly kind: 'release' | 'watch' | 'remove' | 'suspend' | 'mark_unpaid';
+  readonly kind: 'release' | 'answer' | 'watch' | 'remove' | 'suspend' | 'mark_unpaid';
   readonly callId: number;
 }
 
@@ -121,7 +126,7 @@ export const transferAlreadyClaimed = 'transfer_already_claimed';
 
 /** A payment as its stream shows it; `held` if its call is in the queue and cannot be leased. */
 export function settlementState(known: PaymentState, held: HeldCall | undefined): SettlementState {
-  const { status, reason, settled, isOverdue, wasEnqueued } = known;
+  const { status, reason, settled, isOverdue, wasEnqueued, answered } = known;
   return {
     payment: paymentFromData(known.payment),
     status,
@@ -129,6 +134,7 @@ export function settlementState(known: PaymentState, held: HeldCall | undefined)
     settled,
     isOverdue,
     wasEnqueued,
+    answered,
     wasRefunded: known.refunds.length > 0,
     call: callOf(known, held),
   };
@@ -150,6 +156,10 @@ export function decide(state: SettlementState, outcome: SettlementOutcome): Sett
     case 'failed':
       // only as the first outcome of all: after any other the payment may have been settled again meanwhile
       return status === 'settling' ? fail(state, outcome.reason, 'watch') : superseded;
+    case 'answered':
+      return status === 'authorized' ? answer(state, outcome.facts) : superseded;
+    case 'not_charged':
+      return status === 'authorized' ? fail(state, outcome.reason, 'watch') : superseded;
     case 'void':
       return isOpen ? fail(state, outcome.reason, 'remove') : remove(state);
     case 'unknown':
@@ -191,12 +201,6 @@ function waiting({ call }: SettlementState, kind: CallStep['kind']): Recorded['c
   return call.kind === 'waiting' ? { kind, callId: call.callId } : { kind: 'unchanged' };
 }
 
-/** A call that cannot be leased is released; one that was kept continues as if its payment had never been taken back. */
-function released({ call, wasRefunded = false }: SettlementState): Recorded['call'] {
-  if (call.kind !== 'waiting' && call.kind !== 'kept') return { kind: 'unchanged' };
-  return { kind: call.kind === 'waiting' && wasRefunded ? 'remove' : 'release', callId: call.callId };
-}
-
 /** A waiting call is enqueued together with its settlement; where a part of that was refunded, the rest of it is as well. */
 function enqueued({
   payment,
@@ -209,15 +213,41 @@ function enqueued({
   return [{ type, data: { call_id: call.callId, payment_nonce: payment.nonce } }];
 }
 
+interface Released {
+  readonly events: readonly LedgerEvent[];
+  readonly call: Recorded['call'];
+}
+
+/**
+ * A call that cannot be leased is released; one that was kept continues as if its payment had never been taken back. Where the answer of an
+ * upstream is stored, it completes the call in the same append.
+ */
+function released(state: SettlementState): Released {
+  const { call, answered, wasRefunded = false } = state;
+  const events = enqueued(state);
+  if (call.kind !== 'waiting' && call.kind !== 'kept') return { events, call: { kind: 'unchanged' } };
+  const { callId } = call;
+  if (answered && call.kind === 'waiting' && events.length > 0) {
+    const completed: LedgerEvent = { type: 'completed', data: { call_id: callId, ...answered } };
+    return { events: [...events, completed], call: { kind: 'answer', callId } };
+  }
+  return { events, call: { kind: call.kind === 'waiting' && wasRefunded ? 'remove' : 'release', callId } };
+}
+
+function answer({ payment }: SettlementState, facts: AnsweredFacts): SettlementDecision {
+  return record([{ type: 'upstream_answered', data: { ...ofPayment(payment), ...facts } }]);
+}
+
 function settle(state: SettlementState, { transaction, proof }: Settlement): SettlementDecision {
   const { payment } = state;
   const evidence = proof
     ? { evidence: 'chain' as const, ...placeData(proof) }
     : { evidence: 'facilitator' as const };
   const data = { ...ofPayment(payment), amount: String(payment.amount), transaction, ...evidence };
-  return record([{ type: 'payment_settled', data }, ...enqueued(state)], {
+  const { events, call } = released(state);
+  return record([{ type: 'payment_settled', data }, ...events], {
     claims: proof ? [transferOf(payment, transaction, proof.logIndex)] : [],
-    call: released(state),
+    call,
   });
 }
 
@@ -327,9 +357,10 @@ function settleByOperator(
   const amount = String(payment.amount);
   const data = { ...ofPayment(payment), amount, transaction, evidence: 'operator' as const, ...place };
   const settled: LedgerEvent = { type: 'payment_settled', data };
-  return record([resolvedByOperator(state, { ...outcome, paid: true }), settled, ...enqueued(state)], {
+  const { events, call } = released(state);
+  return record([resolvedByOperator(state, { ...outcome, paid: true }), settled, ...events], {
     claims: [transferOf(payment, transaction, transfer.logIndex)],
-    call: released(state),
+    call,
   });
 }
 
@@ -368,6 +399,10 @@ function transferOf(
 }
 
 /** Of a payment whose `settlement_started` was just recorded. */
-export function startedState(payment: SignedPayment, callId: number): SettlementState {
-  return { payment, status: 'settling', isOverdue: false, call: { kind: 'waiting', callId } };
+export function startedState(
+  payment: SignedPayment,
+  callId: number,
+  status: 'settling' | 'authorized' = 'settling',
+): SettlementState {
+  return { payment, status, isOverdue: false, call: { kind: 'waiting', callId } };
 }

@@ -90,10 +90,27 @@ async function resolve(context: ResolutionPorts, open: OpenSettlement, slots: Se
   if (!unresolved) return;
   const { started } = unresolved;
   const found = await findOutcome(context, unresolved, slots);
+  if (unresolved.known.status === 'authorized' && found.kind !== 'settled')
+    return endUnanswered(context, unresolved, found);
   if (found.kind === 'open') return noteOverdue(context, unresolved, found.reason);
   const recorded = await recordOutcome(context, started, found);
   if (recorded.kind === 'unknown') return noteOverdue(context, unresolved, recorded.reason);
   context.log.info({ quote_digest: started.digest, outcome: recorded.kind }, 'a settlement was resolved');
+}
+
+/**
+ * A payment whose upstream is asked is settled by nobody. Once no attempt is under way and its authorization is too old for another one, it
+ * is on record as failed, and watched as any other.
+ */
+async function endUnanswered(
+  context: ResolutionPorts,
+  { started, known }: Unresolved,
+  found: Finding,
+): Promise<void> {
+  const isUnderWay = nowSecs(context) < (known.upstream?.endsAt ?? 0);
+  const isRepeatable = found.kind !== 'void' && isInTime(context, started.state.payment);
+  if (isUnderWay || isRepeatable) return;
+  await recordDecision(context, started, { kind: 'not_charged', reason: 'upstream_lost' });
 }
 
 /** What the chain says of a payment that is on record as failed. */
@@ -269,6 +286,7 @@ async function settleAgain(
 function maySettle(context: ResolutionPorts, { open, started, known }: Unresolved): boolean {
   const { digest, state } = started;
   if (
+    known.status === 'authorized' ||
     known.status === 'settlement_failed' ||
     known.recovered ||
     context.stopping() ||

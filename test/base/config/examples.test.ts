@@ -44,13 +44,13 @@ describe('the configurations in config/', () => {
       ['EURC', { numerator: 295_000n, scale: 2 }, 200],
     ]);
     expect([...(config.jobs?.jobPrices ?? [])]).toEqual([
-      ['1/0', 1_000_000_000_000_000n],
-      ['1/1', 1n],
-      ['1/2', 1_000_000_000_000_000n],
-      ['1/3', 1_000_000_000_000_000n],
-      ['1/4', 1_000_000_000_000_000n],
-      ['1/5', 1_000_000_000_000_000n],
-      ['2/0', 1_000_000_000_000_000n],
+      ['1/0', { wei: 1_000_000_000_000_000n, inUsd: false }],
+      ['1/1', { wei: 1n, inUsd: false }],
+      ['1/2', { wei: 1_000_000_000_000_000n, inUsd: false }],
+      ['1/3', { wei: 1_000_000_000_000_000n, inUsd: false }],
+      ['1/4', { wei: 1_000_000_000_000_000n, inUsd: false }],
+      ['1/5', { wei: 1_000_000_000_000_000n, inUsd: false }],
+      ['2/0', { wei: 1_000_000_000_000_000n, inUsd: false }],
     ]);
     const registry = { netRpcUrl: 'http://127.0.0.1:8412', netContract: registryAddress };
     const delegated = { ...registry, authMode: 'delegated_caller_signature' };

@@ -278,14 +278,14 @@ describe('prices', () => {
       `${minimal()}[job_prices.1]\n0 = "1000000000000000"\n[job_prices]\n2.0 = "7"`,
     );
     expect([...jobPrices]).toEqual([
-      ['1/0', 1_000_000_000_000_000n],
-      ['2/0', 7n],
+      ['1/0', { wei: 1_000_000_000_000_000n, inUsd: false }],
+      ['2/0', { wei: 7n, inUsd: false }],
     ]);
   });
 
   it('are read from a file relative to the configuration', async () => {
     const { jobPrices } = await parseX402(file, { 'conf/prices.toml': '[1]\n0 = "1000"\n' });
-    expect([...jobPrices]).toEqual([['1/0', 1_000n]]);
+    expect([...jobPrices]).toEqual([['1/0', { wei: 1_000n, inUsd: false }]]);
   });
 
   it('are refused in both places', async () => {

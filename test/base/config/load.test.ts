@@ -290,7 +290,7 @@ describe('the result', () => {
     const prices = config.jobs?.jobPrices;
     expect(prices).not.toHaveProperty('set');
     expect(() => Map.prototype.set.call(prices, '1/0', 1n)).toThrow(TypeError);
-    expect([...(prices ?? [])]).toEqual([['1/0', 5n]]);
+    expect([...(prices ?? [])]).toEqual([['1/0', { wei: 5n, inUsd: false }]]);
     expect(Reflect.set(config.jobs ?? {}, 'confirm', 'never')).toBe(false);
   });
 });

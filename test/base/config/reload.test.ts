@@ -34,7 +34,7 @@ test('a reload puts reloadable keys in force and names none of them', async () =
   const { config, requireRestart } = reloadConfig(await read(), next);
   expect(requireRestart).toEqual([]);
   expect(config.jobs).toMatchObject({ quoteTtlSecs: 20, acceptedTokens: [{ markupBps: 7 }] });
-  expect([...(config.jobs?.jobPrices ?? [])]).toEqual([['1/0', 5n]]);
+  expect([...(config.jobs?.jobPrices ?? [])]).toEqual([['1/0', { wei: 5n, inUsd: false }]]);
   expect(config.chat?.keyPerMinute).toBe(3);
 });
 

@@ -3,20 +3,22 @@ import { paymentKey } from '../records.ts';
 import { keyOf } from './payments.ts';
 import type { Violation } from './violation.ts';
 
-type PaymentState = 'absent' | 'settling' | 'unknown' | 'failed' | 'settled';
+type PaymentState = 'absent' | 'authorized' | 'settling' | 'unknown' | 'failed' | 'settled';
 type RefundState = 'none' | 'started' | 'refunded';
 type CallState = 'absent' | 'enqueued' | 'delivered' | 'failed' | 'completed' | 'dead';
 
 /** From which states of its payment an event may come, and where it leads. */
 const paymentSteps: Partial<Record<EventType, { from: readonly PaymentState[]; to?: PaymentState }>> = {
   settlement_started: { from: ['absent'], to: 'settling' },
+  upstream_repeated: { from: ['authorized'] },
+  upstream_answered: { from: ['authorized'], to: 'settling' },
   payment_recovered: { from: ['absent'], to: 'settled' },
   payer_mismatch: { from: ['settling', 'unknown'] },
   settlement_unknown: { from: ['settling', 'unknown'], to: 'unknown' },
   settlement_overdue: { from: ['settling', 'unknown'] },
-  settlement_failed: { from: ['settling', 'unknown'], to: 'failed' },
+  settlement_failed: { from: ['authorized', 'settling', 'unknown'], to: 'failed' },
   // a failed one may still land
-  payment_settled: { from: ['settling', 'unknown', 'failed'], to: 'settled' },
+  payment_settled: { from: ['authorized', 'settling', 'unknown', 'failed'], to: 'settled' },
   settlement_confirmed: { from: ['settled'] },
   settlement_disproved: { from: ['settled'], to: 'unknown' },
   settlement_reorged: { from: ['settled'], to: 'unknown' },
@@ -76,6 +78,8 @@ interface Payment {
   state: PaymentState;
   /** The attempt that a runner had when the payment was taken back; it may end, and no other may begin. */
   unpaidAttempt?: number | undefined;
+  /** The answer of its upstream is stored: no runner is given its call. */
+  isAnswered?: boolean;
   call: { id: number | undefined; state: CallState; attempt: number; seq?: number };
 }
 
@@ -140,6 +144,8 @@ function* moneyFaults(payments: Map<string, Payment>, event: RecordedEvent): Gen
   if (!step.from.includes(payment.state)) yield `${event.type} while the payment is ${payment.state}`;
   if (event.type === 'settlement_started' && payments.size > 1) yield 'a second payment of one quote';
   payment.state = step.to ?? payment.state;
+  if (event.type === 'settlement_started' && event.data.upstream) payment.state = 'authorized';
+  if (event.type === 'upstream_answered') payment.isAnswered = true;
   if (payment.state === 'settled') payment.unpaidAttempt = undefined;
   const isTakenBack = event.type === 'settlement_disproved' || event.type === 'settlement_reorged';
   if (!isTakenBack || event.data.call === 'kept') return;
@@ -190,8 +196,10 @@ function* callFaults(payments: readonly Payment[], event: RecordedEvent): Genera
       : payments.find(({ call }) => call.id === id);
   if (!owner) return yield `${event.type} of call ${id}, which was not paid for or exists already`;
   const { call } = owner;
-  if (!step.from.includes(call.state)) yield `${event.type} while call ${id} is ${call.state}`;
-  yield* attemptFaults(call, event);
+  // the answer that was stored before the payment was settled
+  const isReleased = owner.isAnswered === true && event.type === 'completed' && call.state === 'enqueued';
+  if (!step.from.includes(call.state) && !isReleased) yield `${event.type} while call ${id} is ${call.state}`;
+  if (!isReleased) yield* attemptFaults(call, event);
   yield* unpaidFaults(owner, event);
   const attempt = 'attempt' in event.data ? event.data.attempt : call.attempt;
   owner.call = { id, state: step.to, attempt, seq: event.seq };

@@ -67,7 +67,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   call_triggered: ['log'],
   delivery_failed: ['retry_at'],
   completed: ['result_sha256', 'result_bytes'],
-  settlement_started: ['payment_id'],
+  settlement_started: ['payment_id', 'upstream'],
   auth_denied: ['caller', 'quote_digest'],
   dry_run_allowed: ['mode', 'caller', 'code'],
   dry_run_denied: ['mode', 'caller', 'code'],

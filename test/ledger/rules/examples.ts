@@ -57,6 +57,16 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
     body_bytes: 2,
     payment: paymentToData(signedPayment),
     payment_id: 'pay_7d5d747be160e280',
+    upstream: { ends_at: nowSecs + 33 },
+  },
+  upstream_repeated: { ...ofPayment, attempt: 2, ends_at: nowSecs + 66 },
+  upstream_answered: {
+    ...ofPayment,
+    attempt: 2,
+    http_status: 200,
+    head_sha256: bytesOf('03', 32),
+    result_sha256: bytesOf('04', 32),
+    result_bytes: 7,
   },
   payment_settled: {
     ...ofPayment,

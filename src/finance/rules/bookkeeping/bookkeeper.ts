@@ -19,7 +19,7 @@ import {
   positionOf,
 } from './payment.ts';
 import { costWei } from '../../../base/values/transaction-cost.ts';
-import { movePayment, recoveredProgress, startedProgress } from '../../../payments/rules/payment-progress.ts';
+import { movePayment, recoveredProgress, progressOf } from '../../../payments/rules/payment-progress.ts';
 import { categories, creditCategories, entryOf, type MovingType, spendCategories } from './event-entry.ts';
 import { type BookedQuote, OpenQuotes } from './open-quotes.ts';
 import { type EventOf, hasAspect, type RecordedEvent } from '../../../ledger/rules/event.ts';
@@ -152,7 +152,7 @@ export class Bookkeeper {
     const quote = this.#quoteOf(event, event.stream);
     const { network, asset, payer, nonce } = signed;
     const payment: BookedPayment = {
-      ...startedProgress,
+      ...progressOf(event.data),
       payment: { network, asset, payer, nonce },
       serviceId: quote.serviceId,
       jobIndex: quote.jobIndex,

@@ -12,7 +12,7 @@ import {
   proofIn,
   type ProgressType,
   recoveredProgress,
-  startedProgress,
+  progressOf,
 } from '../../../payments/rules/payment-progress.ts';
 import { fullOptions } from '../../../payments/rules/quote.ts';
 import { termsDiffer } from '../../../payments/rules/quote-terms.ts';
@@ -164,6 +164,7 @@ export class LedgerFacts {
       case 'refunded':
         this.#moveKnown(event);
         return this.#refund(event);
+      case 'upstream_answered':
       case 'settlement_unknown':
       case 'settlement_failed':
       case 'settlement_confirmed':
@@ -238,7 +239,7 @@ export class LedgerFacts {
       this.#streams.set(stream, known);
     }
     known.payment = {
-      ...startedProgress,
+      ...progressOf(data),
       ...termsOf(event, payment, payment.nonce),
       transaction: undefined,
       differs: known.quote ? termsDiffer(known.quote.options, payment) : 'quote',

@@ -93,6 +93,7 @@ export const tableChecks: Readonly<Record<string, TableCheck>> = {
       attempt: 'as call_id',
       lease_id: inNoEvent,
       content_type: inNoEvent,
+      head: 'its hash is in the event of the completion, and an answer with another one is not repeated',
       created_at: byClock,
     },
     removed: 'deleted after its time',

@@ -1,0 +1,239 @@
+import { z } from 'zod';
+import { type JobId, jobKey } from '../values/job.ts';
+import { patternFault, patternShape } from '../values/route-pattern.ts';
+import type { RotatingSecret } from '../values/rotating-secret.ts';
+import { urlOfBind } from './hosts.ts';
+import type { Path } from './mistakes.ts';
+import type { Reading } from './reading.ts';
+import type { Report } from './report.ts';
+import type { RootTable } from './root.ts';
+import { rotatingSecret } from './secret-source.ts';
+import { ownSecretChars, readRotatingSecret } from './secrets.ts';
+import { type ConfigOf, isTable, readTable, readTables, type Table } from './table.ts';
+import { baseUrl, bindAddress, privateBaseUrl } from './urls.ts';
+import {
+  flag,
+  jobIndex,
+  matching,
+  oneLine,
+  oneOf,
+  priceUsd,
+  serviceId,
+  text,
+  wholeNumber,
+  Wrong,
+} from './values.ts';
+
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+
+const pattern = text((raw) => {
+  const fault = patternFault(raw);
+  return fault === undefined ? raw : new Wrong(fault);
+}).meta({ type: 'path, as "/weather/:city" or "/files/*"' });
+
+/** Where paid routes are served. */
+export const routeListenerShape = {
+  bind_address: bindAddress.describe(
+    'host:port of the paid routes, and of nothing else: the answer of an upstream never has the origin of pages and console',
+  ),
+  public_url: baseUrl.optional().describe('The address that clients of the routes use'),
+  free: z
+    .array(pattern, 'must be an array of paths')
+    .default([])
+    .describe('Paths that are passed on unpaid, to `free_upstream`'),
+  free_upstream: privateBaseUrl.optional().describe('Where the free paths are passed on to'),
+} as const;
+
+export const routeShape = {
+  service_id: serviceId.describe('The service of the job that the route is; no runner serves it'),
+  job_index: jobIndex.describe('The job of the service'),
+  methods: z
+    .array(oneOf(methods), 'must be an array of methods')
+    .min(1, 'must name at least one method')
+    .refine((all) => new Set(all).size === all.length, 'names a method twice')
+    .default(['GET'])
+    .describe('The methods that are sold'),
+  path: pattern.describe('The path: `:name` stands for one segment, `*` at the end for the rest'),
+  upstream: privateBaseUrl.describe('Where a paid request is sent; the path of the request is appended'),
+  price: priceUsd
+    .optional()
+    .describe(
+      'The price in dollars, for every accepted token with a peg; or the job has one in [job_prices]',
+    ),
+  description: oneLine(500)
+    .optional()
+    .describe('What it does, where clients look for it; or the policy of the job says it'),
+  flow: oneOf(['authorization', 'upfront'])
+    .optional()
+    .describe(
+      '`authorization`: the upstream answers, the payment is settled, the answer is given. `upfront`: the payment is settled first, as streams and long answers need. Left out: `authorization` for GET and HEAD, `upfront` for all others',
+    ),
+  charge_on: z
+    .array(
+      matching(/^[1-5](?:xx|\d\d)$/, 'must be statuses such as "2xx" or "404"'),
+      'must be an array of statuses',
+    )
+    .default(['2xx', '3xx'])
+    .describe('The answers that are charged, with the flow `authorization`'),
+  retry_lost: flag
+    .default(false)
+    .describe(
+      'Whether a request other than GET and HEAD is sent to the upstream again where a gateway died while it was asked',
+    ),
+  token: rotatingSecret.describe(
+    'Signs the metadata of each paid request: 32 characters or more. Left out, the upstream cannot tell a paid request from any other',
+  ),
+  timeout_ms: wholeNumber(1, 3_600_000)
+    .default(30_000)
+    .describe('The time limit of the beginning of an answer, and of each pause in it'),
+  max_response_bytes: wholeNumber(1, Number.MAX_SAFE_INTEGER)
+    .default(4_294_967_296)
+    .describe('A longer answer is a failure of the upstream'),
+  retry_secs: wholeNumber(1, 604_800)
+    .default(600)
+    .describe('How long a paid request without a complete answer can be repeated; then its refund is due'),
+  answer_hours: wholeNumber(0, 720)
+    .default(1)
+    .describe('How long an answer of at most max_result_bytes of [delivery] is repeated to the same payment'),
+} as const;
+
+type RouteTable = Table<typeof routeShape>;
+
+/** A path of an HTTP API that is sold: a job whose calls the gateway serves itself. */
+export interface RouteConfig extends ConfigOf<typeof routeShape> {
+  /** Sign the metadata; undefined where the upstream does not check it. */
+  readonly tokens: RotatingSecret | undefined;
+}
+
+export interface RoutesConfig {
+  readonly bindAddress: { readonly host: string; readonly port: number };
+  /** The address that clients use, as far as it is known before the gateway listens. */
+  readonly publicUrl: string;
+  /** By `jobKey()`. At least one. */
+  readonly all: ReadonlyMap<string, RouteConfig>;
+  readonly free: readonly string[];
+  readonly freeUpstream: string | undefined;
+}
+
+/** Reads `[route_listener]` and `[[routes]]`; undefined where there is none, and after a report. */
+export async function readRoutes(root: RootTable, reading: Reading): Promise<RoutesConfig | undefined> {
+  const { report } = reading;
+  const tables = readTables(routeShape, root.values.routes, ['routes'], report);
+  const listener = readListener(root, tables.length > 0, report);
+  const all = new Map<string, RouteConfig>();
+  for (const table of tables) {
+    checkRunners(table, root.values.runners, report);
+    const tokens = await readRotatingSecret(table, 'token', { minChars: ownSecretChars }, reading);
+    const { whole } = table;
+    if (!whole) continue;
+    checkUpstream(table.at, whole.upstream, root, listener, report);
+    if (all.has(jobKey(whole))) report.mistake(table.at, `repeats job ${jobKey(whole)} of another route`);
+    all.set(jobKey(whole), { ...whole, tokens });
+  }
+  checkOverlaps(tables, report);
+  if (!listener || all.size === 0) return undefined;
+  const { bindAddress: bind, publicUrl = urlOfBind(bind), free, freeUpstream } = listener;
+  return { bindAddress: bind, publicUrl, all, free, freeUpstream };
+}
+
+function readListener(root: RootTable, isNeeded: boolean, report: Report) {
+  const raw = root.values.routeListener;
+  if (raw === undefined) {
+    if (isNeeded)
+      report.mistake(['route_listener'], 'is missing: its bind_address says where routes are served');
+    return undefined;
+  }
+  const at: Path = ['route_listener'];
+  const table = readTable(routeListenerShape, raw, at, report);
+  const { bindAddress: own, free = [], freeUpstream } = table.values;
+  const gateway = root.values.bindAddress;
+  if (own && gateway && own.port !== 0 && own.port === gateway.port && own.host === gateway.host)
+    report.mistake(
+      [...at, 'bind_address'],
+      'is that of the gateway itself: routes need an address of their own',
+    );
+  if (free.length > 0 && freeUpstream === undefined)
+    report.mistake([...at, 'free_upstream'], 'is missing: free paths are passed on to it');
+  if (!isNeeded) report.mistake(at, 'has no route: add [[routes]]');
+  return table.whole;
+}
+
+/** The gateway in front of itself would pay itself without end. */
+function checkUpstream(
+  at: Path,
+  upstream: string,
+  root: RootTable,
+  listener: ReturnType<typeof readListener>,
+  report: Report,
+): void {
+  const { bindAddress: gateway, publicUrl } = root.values;
+  const own = [
+    ...(gateway ? [urlOfBind(gateway)] : []),
+    ...(publicUrl === undefined ? [] : [publicUrl]),
+    ...(listener ? [urlOfBind(listener.bindAddress)] : []),
+    ...(listener?.publicUrl === undefined ? [] : [listener.publicUrl]),
+  ].map((url) => new URL(url));
+  const { host, port, hostname } = new URL(upstream);
+  const isOwn = own.some(
+    (url) => url.host === host || (url.port === port && isAnyHost(url.hostname) && isAnyHost(hostname)),
+  );
+  if (isOwn) report.mistake([...at, 'upstream'], 'is the gateway itself');
+}
+
+function isAnyHost(hostname: string): boolean {
+  return ['localhost', '127.0.0.1', '[::1]', '0.0.0.0', '[::]'].includes(hostname);
+}
+
+/** Two routes of one method with the same shape of path: which one is meant cannot be told. */
+function checkOverlaps(tables: readonly RouteTable[], report: Report): void {
+  const seen = new Map<string, string>();
+  for (const [index, { at, values }] of tables.entries()) {
+    const { path, methods: sold = [] } = values;
+    if (path === undefined) continue;
+    for (const method of sold) {
+      const key = `${method} ${patternShape(path)}`;
+      const earlier = seen.get(key);
+      if (earlier === undefined) seen.set(key, `routes[${index}]`);
+      else report.mistake([...at, 'path'], `is that of ${earlier} as well, for ${method}`);
+    }
+  }
+}
+
+/** A runner gets all calls of its services. Reads the raw tables, so that a mistake in a runner does not hide this one. */
+function checkRunners({ at, values }: RouteTable, raw: unknown, report: Report): void {
+  const { serviceId: service } = values;
+  const runners: readonly unknown[] = Array.isArray(raw) ? raw : [];
+  for (const [index, runner] of runners.entries()) {
+    const services: unknown = isTable(runner) ? runner['services'] : undefined;
+    if (service === undefined || !Array.isArray(services) || !services.includes(BigInt(service))) continue;
+    report.mistake(
+      [...at, 'service_id'],
+      `runners[${index}] serves service ${service} and would take these calls`,
+    );
+  }
+}
+
+/** The policy of a route that has none in the file: anyone may buy it. */
+export function policyOfRoute({ serviceId: service, jobIndex: index, description }: RouteConfig) {
+  return {
+    service_id: BigInt(service),
+    job_index: BigInt(index),
+    invocation_mode: 'public_paid',
+    ...(description === undefined ? {} : { description }),
+  };
+}
+
+/** Whether a job is a route. */
+export function routeOf(routes: RoutesConfig | undefined, job: JobId): RouteConfig | undefined {
+  return routes?.all.get(jobKey(job));
+}
+
+/** How a request for a route is charged. */
+export function flowOf({ flow }: Pick<RouteConfig, 'flow'>, method: string): 'authorization' | 'upfront' {
+  return flow ?? (method === 'GET' || method === 'HEAD' ? 'authorization' : 'upfront');
+}
+
+/** Whether an answer with this status is charged, where the upstream answers first. */
+export function isCharged({ chargeOn }: Pick<RouteConfig, 'chargeOn'>, status: number): boolean {
+  return chargeOn.includes(String(status)) || chargeOn.includes(`${String(status)[0]}xx`);
+}

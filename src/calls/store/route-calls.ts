@@ -1,0 +1,51 @@
+import type pg from 'pg';
+import type { JobId } from '../../base/values/job.ts';
+import { callTableFunction } from '../../ledger/store/functions.ts';
+import { type CallLease, callLeaseOf, type LeasedCall } from './calls.ts';
+
+/** The lease of a call whose client asks for its answer: with all that its upstream receives, but for the body. */
+export type RouteLease = Omit<LeasedCall, 'contentType' | 'body'>;
+
+/** Takes the call of a route for `leaseSecs`; undefined where another request has it, or where it has ended or is not paid. */
+export async function leaseRouteCall(
+  pool: pg.Pool,
+  callId: number,
+  { leaseSecs, maxAgeSecs }: { readonly leaseSecs: number; readonly maxAgeSecs: number },
+): Promise<RouteLease | undefined> {
+  const [row] = await callTableFunction(pool, 'lease_call', [callId, leaseSecs, maxAgeSecs]);
+  if (!row) return undefined;
+  const { network, asset, symbol, caller } = row;
+  return {
+    ...callLeaseOf(row),
+    origin: {
+      kind: 'x402',
+      network: network ?? '',
+      asset: asset ?? '',
+      symbol: symbol ?? '',
+      caller: caller ?? undefined,
+    },
+    idempotencyKey: row.payment,
+    leaseUntil: row.lease_until,
+    traceparent: row.traceparent ?? undefined,
+  };
+}
+
+export interface UnrepeatedCall extends CallLease {
+  /** Its last attempt ended because its client had left in the middle of an answer. */
+  readonly leftByClient: boolean;
+}
+
+/** Takes up to `max` calls of routes that no client can repeat any more. */
+export async function takeUnrepeatedCalls(
+  pool: pg.Pool,
+  routes: readonly (JobId & { readonly retrySecs: number })[],
+  { max, leaseSecs }: { readonly max: number; readonly leaseSecs: number },
+): Promise<UnrepeatedCall[]> {
+  const jobs = routes.map(({ serviceId, jobIndex, retrySecs }) => ({
+    service_id: serviceId,
+    job_index: jobIndex,
+    after_secs: retrySecs,
+  }));
+  const rows = await callTableFunction(pool, 'take_unrepeated_calls', [jobs, max, leaseSecs]);
+  return rows.map((row) => ({ ...callLeaseOf(row), leftByClient: row.left_by_client }));
+}

@@ -1,0 +1,234 @@
+import { PassThrough, type Readable } from 'node:stream';
+import { once } from 'node:events';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { RouteConfig } from '../../base/config/config.ts';
+import { leftSignal } from '../../base/http/left-signal.ts';
+import type { RequestBodies } from '../../base/http/request-bodies.ts';
+import { noteFacts } from '../../base/http/request-log.ts';
+import { addressOf, declaredBytesOf } from '../../base/http/request-values.ts';
+import { isPlainTarget } from '../../base/values/route-pattern.ts';
+import { sendRefusal } from '../../ledger/http/errors.ts';
+import type { Upstreams } from '../peers/upstream.ts';
+import { answerHeaders, headerOf, privateCacheControl, upstreamHeaders } from '../rules/route-headers.ts';
+import { setHead } from './route-answer.ts';
+import type { JobsContext } from '../use-cases/context.ts';
+import type { JobHead } from '../use-cases/job-request.ts';
+import type { AnswerClient, RouteRefusal } from '../use-cases/routes/route-request.ts';
+import { serveRoute } from '../use-cases/routes/serve-route.ts';
+import {
+  type AcceptedAnswer,
+  bodyOf,
+  callerHeadersOf,
+  type Opened,
+  openPaidFlow,
+  paymentOf,
+  paymentResponse,
+  receiptUrl,
+} from './paid-flow.ts';
+
+/** Bytes of an answer that wait for a client; the upstream is read no faster. */
+const waitingBytes = 262_144;
+
+interface RouteParts {
+  readonly current: () => JobsContext;
+  readonly bodies: RequestBodies;
+}
+
+/** The paid routes of an app of their own: a client pays, and gets the answer of the upstream as it is. */
+export function paidRoutes({ current, bodies }: RouteParts) {
+  return async (app: FastifyInstance): Promise<void> => {
+    const flow = openPaidFlow(app, current, bodies);
+    for (const route of current().settings.routes?.all.values() ?? []) {
+      const handlers = flow.handlers({
+        headOf: (request) => routeHead(request, route),
+        refuse: ({ context }, request, reply) => refuseUnsellable(request, reply, route, context.upstreams),
+        accept: (opened, request, reply, answer) =>
+          opened.context.flows.add(serve(opened, request, reply, answer)),
+      });
+      app.route({ method: [...route.methods], url: route.path, exposeHeadRoute: false, ...handlers });
+      // a crawler gets the offer, whatever the route's method is
+      if (!route.methods.includes('HEAD'))
+        app.route({
+          method: 'HEAD',
+          url: route.path,
+          ...flow.handlers({
+            headOf: (request) => ({ ...routeHead(request, route), payment: undefined }),
+            accept: () => Promise.reject(new Error('a request without a payment was accepted')),
+          }),
+        });
+    }
+  };
+}
+
+function clientAddressOf(request: FastifyRequest) {
+  const { protocol, host } = request;
+  return { address: addressOf(request), protocol, host };
+}
+
+function routeHead(request: FastifyRequest, route: RouteConfig): JobHead {
+  const { headers } = request;
+  return {
+    requestId: request.id,
+    job: { serviceId: route.serviceId, jobIndex: route.jobIndex },
+    route: { config: route, headers: upstreamHeaders(headers, clientAddressOf(request)) },
+    method: request.method,
+    path: request.url,
+    contentType: headers['content-type'],
+    declaredBytes: declaredBytesOf(headers),
+    payment: paymentOf(headers),
+    callerHeaders: callerHeadersOf(headers),
+    headers,
+    redeliverySignature: headers['x-net-redelivery-sig']?.toString(),
+    clientAddress: addressOf(request),
+  };
+}
+
+/** What no payment can buy: before anything is charged. */
+function refuseUnsellable(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { upstream }: RouteConfig,
+  upstreams: Upstreams,
+): FastifyReply | undefined {
+  if (request.headers.upgrade !== undefined) return sendRefusal(request, reply, 'upgrade_refused');
+  if (!isPlainTarget(request.url))
+    return sendRefusal(request, reply, 'invalid_request', { context: { details: [ambiguousTarget] } });
+  // a payment that is known is answered all the same: its answer may be stored
+  return paymentOf(request.headers) === undefined && upstreams.of(upstream).isOpen()
+    ? sendRefusal(request, reply, 'upstream_unavailable')
+    : undefined;
+}
+
+const ambiguousTarget =
+  'the path has an empty or dot segment, an encoded slash, backslash, dot or percent sign, or characters that must be encoded';
+
+async function serve(
+  { context, request: { route } }: Opened,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: AcceptedAnswer,
+): Promise<FastifyReply> {
+  const { digest, callId } = answer;
+  noteFacts(request, { quote_digest: digest, call_id: callId });
+  reply
+    .header(...paymentResponse(answer))
+    .header('link', `<${receiptUrl(context, digest)}>; rel="payment-receipt"`);
+  const { client, sent } = clientOf(request, reply);
+  if (!route) throw new Error('a request without a route was accepted on the path of one');
+  const outcome = await serveRoute(
+    context,
+    {
+      route,
+      digest,
+      callId,
+      method: request.method,
+      target: request.url,
+      body: bodyOf(request),
+      isReplayed: answer.replayed,
+    },
+    client,
+  );
+  return outcome.kind === 'refused' && !sent()
+    ? sendRouteRefusal(context, request, reply, answer, outcome)
+    : reply;
+}
+
+function sendRouteRefusal(
+  context: JobsContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { digest, receiptToken }: AcceptedAnswer,
+  { code, reason, sha256 }: RouteRefusal,
+): FastifyReply {
+  return sendRefusal(request, reply.header('cache-control', 'no-store'), code, {
+    ...(reason === undefined ? {} : { reason }),
+    context: {
+      quote_digest: digest,
+      receipt_url: receiptUrl(context, digest),
+      receipt_token: receiptToken,
+      ...(reason === undefined ? {} : { reason }),
+      ...(sha256 === undefined ? {} : { result_sha256: sha256 }),
+    },
+  });
+}
+
+/** The client of a request; `sent`: its answer has begun, so that nothing else can be answered. */
+function clientOf(
+  request: FastifyRequest,
+  reply: FastifyReply,
+): { readonly client: AnswerClient; readonly sent: () => boolean } {
+  const left = leftSignal(reply);
+  const stream = new PassThrough({ highWaterMark: waitingBytes });
+  // Fastify destroys it where the client leaves
+  stream.on('error', () => {});
+  let hasBegun = false;
+  const client: AnswerClient = {
+    left,
+    begin({ status, headers, isReplayed = false }) {
+      hasBegun = true;
+      setHead(reply, { status, headers });
+      reply.header('cache-control', privateCacheControl(headerOf(headers, 'cache-control')));
+      if (isReplayed) reply.header('idempotent-replayed', 'true');
+      // an answer to HEAD, and one of these statuses, has no body
+      const isBare = request.method === 'HEAD' || status === 204 || status === 304;
+      void reply.send(isBare ? undefined : stream);
+    },
+    async write(piece) {
+      if (left.aborted || stream.destroyed || stream.write(piece)) return;
+      await Promise.race([
+        once(stream, 'drain', { signal: left }),
+        once(stream, 'close', { signal: left }),
+      ]).catch(() => {});
+    },
+    end: () => void stream.end(),
+    cut() {
+      if (hasBegun) stream.destroy(new Error('the upstream gave no complete answer'));
+    },
+  };
+  return { client, sent: () => hasBegun };
+}
+
+/** Paths that are passed on unpaid. */
+export function freeRoutes({ current, bodies }: RouteParts) {
+  return async (app: FastifyInstance): Promise<void> => {
+    const { free = [], freeUpstream } = current().settings.routes ?? {};
+    if (freeUpstream === undefined) return;
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser('*', (request: FastifyRequest, payload: Readable) =>
+      bodies.read(request, payload, { maxBytes: request.routeOptions.bodyLimit, workFactor: 1 }),
+    );
+    for (const path of free)
+      app.route({
+        method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+        url: path,
+        exposeHeadRoute: false,
+        handler: (request, reply) => passOn(current().upstreams, freeUpstream, request, reply),
+      });
+  };
+}
+
+const freeTimeoutMs = 30_000;
+
+async function passOn(
+  upstreams: Upstreams,
+  upstream: string,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  if (request.headers.upgrade !== undefined) return sendRefusal(request, reply, 'upgrade_refused');
+  if (!isPlainTarget(request.url))
+    return sendRefusal(request, reply, 'invalid_request', { context: { details: [ambiguousTarget] } });
+  const { headers, method, url: target } = request;
+  const answer = await upstreams.of(upstream).request({
+    method,
+    target,
+    headers: upstreamHeaders(headers, clientAddressOf(request)),
+    body: bodyOf(request),
+    timeoutMs: freeTimeoutMs,
+    signal: leftSignal(reply),
+  });
+  if (answer.kind === 'failed')
+    return sendRefusal(request, reply, 'upstream_unavailable', { reason: answer.reason });
+  setHead(reply, { status: answer.status, headers: answerHeaders(answer.headers) });
+  return reply.send(answer.body);
+}

@@ -1,0 +1,141 @@
+import type { Readable } from 'node:stream';
+import { errors, Pool } from 'undici';
+import { backOffMs } from '../../base/values/back-off.ts';
+import type { Header, HeaderFields } from '../rules/route-headers.ts';
+
+export interface UpstreamRequest {
+  readonly method: string;
+  /** Path and query, appended to the path of the upstream's URL. */
+  readonly target: string;
+  readonly headers: readonly Header[];
+  readonly body: Buffer;
+  /** Of the beginning of the answer, and of each pause in it. */
+  readonly timeoutMs: number;
+  /** Ends the exchange. */
+  readonly signal: AbortSignal;
+}
+
+export interface UpstreamHead {
+  readonly kind: 'head';
+  readonly status: number;
+  readonly headers: HeaderFields;
+  /** Throws where the answer is not complete. */
+  readonly body: Readable;
+}
+
+/** Machine-readable: why an upstream gave no whole answer. */
+export type UpstreamFailure =
+  | 'upstream_unreachable'
+  | 'upstream_timeout'
+  | 'upstream_reset'
+  | 'upstream_malformed'
+  | 'upstream_too_large'
+  | 'not_sendable'
+  | 'aborted';
+
+export type UpstreamAnswer =
+  | UpstreamHead
+  | { readonly kind: 'failed'; readonly reason: UpstreamFailure; readonly error: string };
+
+export interface Upstream {
+  /** One exchange: no redirect is followed, nothing is sent twice, and it never rejects. The caller reads the body to its end, or destroys it. */
+  request(request: UpstreamRequest): Promise<UpstreamAnswer>;
+  /** Whether it was unreachable so often that nothing is sold before the pause is over. */
+  isOpen(): boolean;
+  close(): Promise<void>;
+}
+
+/** Failures to connect in a row that open the circuit breaker. An answer, whatever it says, closes it. */
+const failuresToOpen = 5;
+const pauses = { firstMs: 1_000, longestMs: 30_000 };
+const connections = 512;
+const connectTimeoutMs = 5_000;
+
+/**
+ * Keeps connections alive to one upstream.
+ * @param url http or https, without a query
+ * @param now a clock that never goes back, in milliseconds
+ */
+export function createUpstream(url: string, now: () => number = () => performance.now()): Upstream {
+  const { origin, pathname } = new URL(url);
+  const base = pathname.replace(/\/+$/, '');
+  const pool = new Pool(origin, { connections, connect: { timeout: connectTimeoutMs }, pipelining: 1 });
+  let failures = 0;
+  let pauseEndsAt = 0;
+  return {
+    async request({ method, target, headers, body, timeoutMs, signal }) {
+      try {
+        const answer = await pool.request({
+          method,
+          path: `${base}${target}`,
+          headers: headers.flat(),
+          body: body.length > 0 ? body : null,
+          headersTimeout: timeoutMs,
+          bodyTimeout: timeoutMs,
+          signal,
+        });
+        failures = 0;
+        return { kind: 'head', status: answer.statusCode, headers: answer.headers, body: answer.body };
+      } catch (error) {
+        const reason = signal.aborted ? 'aborted' : failureOf(error);
+        if (reason === 'upstream_unreachable' && ++failures >= failuresToOpen)
+          pauseEndsAt = now() + backOffMs(pauses, failures - failuresToOpen);
+        return { kind: 'failed', reason, error: textOf(error) };
+      }
+    },
+    isOpen: () => failures >= failuresToOpen && now() < pauseEndsAt,
+    close: () => pool.destroy(),
+  };
+}
+
+const unreachable: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+]);
+
+/** Why an exchange failed, or its body. */
+export function failureOf(error: unknown): UpstreamFailure {
+  if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError)
+    return 'upstream_timeout';
+  if (error instanceof errors.HTTPParserError) return 'upstream_malformed';
+  if (error instanceof errors.ResponseContentLengthMismatchError) return 'upstream_malformed';
+  if (
+    error instanceof errors.InvalidArgumentError ||
+    error instanceof errors.RequestContentLengthMismatchError
+  )
+    return 'not_sendable';
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (unreachable.has(code)) return 'upstream_unreachable';
+  return code.startsWith('HPE_') ? 'upstream_malformed' : 'upstream_reset';
+}
+
+export function textOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).slice(0, 300);
+}
+
+/** The upstreams of a process, each opened once. */
+export interface Upstreams {
+  of(url: string): Upstream;
+  close(): Promise<void>;
+}
+
+export function createUpstreams(): Upstreams {
+  const open = new Map<string, Upstream>();
+  return {
+    of(url) {
+      const known = open.get(url) ?? createUpstream(url);
+      open.set(url, known);
+      return known;
+    },
+    async close() {
+      await Promise.all([...open.values()].map((upstream) => upstream.close()));
+    },
+  };
+}

@@ -1,0 +1,190 @@
+import type { JobsConfig } from '../../../base/config/config.ts';
+import { isCharged } from '../../../base/config/routes.ts';
+import { orderedUuid } from '../../../base/values/ordered-uuid.ts';
+import { sha256 } from '../../../base/values/sha256.ts';
+import { putResult } from '../../../calls/store/put-result.ts';
+import { nowSecs } from '../../../ledger/store/ledger.ts';
+import type { LedgerEvent } from '../../../ledger/rules/event.ts';
+import type { AnsweredFacts } from '../../../payments/rules/payment-progress.ts';
+import { settleMarginSecs } from '../../../payments/rules/payment-window.ts';
+import { ofPayment, paidCallKey, paymentFromData } from '../../../payments/rules/payment.ts';
+import { settlementState } from '../../../payments/rules/settlement.ts';
+import { paymentKey } from '../../../payments/store/claims.ts';
+import { findUnsettled } from '../../../payments/store/unsettled.ts';
+import { recordDecision, type StartedPayment } from '../../../payments/use-cases/record-settlement.ts';
+import { failureOf, textOf, type UpstreamFailure } from '../../peers/upstream.ts';
+import { answerHeaders, type Header, headerOf, writeHead } from '../../rules/route-headers.ts';
+import type { Job } from '../catalog.ts';
+import type { BoundRequest, RouteOfRequest } from '../job-request.ts';
+import { callHeaders } from './call-headers.ts';
+import {
+  attemptSecs,
+  graceSecs,
+  type RoutePorts,
+  type Unanswered,
+  type WholeAnswer,
+} from './route-request.ts';
+
+export interface AskPorts extends RoutePorts {
+  readonly settings: JobsConfig;
+}
+
+/** A payment that nothing settles while its upstream is asked. Whoever has appended its last attempt asks; the version is the fencing token. */
+export interface Asking {
+  readonly started: StartedPayment & { readonly callId: number };
+  readonly attempt: number;
+  /** Unix seconds. */
+  readonly endsAt: number;
+}
+
+export type Asked =
+  /** The answer is stored: its payment is to be settled. */
+  | { readonly kind: 'answered'; readonly started: StartedPayment & { readonly callId: number } }
+  /** The payment is on record as failed, and watched. `answer`: what the upstream said all the same. */
+  | { readonly kind: 'not_charged'; readonly reason: string; readonly answer: WholeAnswer | undefined }
+  /** Another process has recorded something first. */
+  | { readonly kind: 'superseded' };
+
+/** Asks the upstream of a payment that is not settled yet, stores its whole answer, and records what became of it. */
+export async function askFirst(
+  context: AskPorts,
+  request: BoundRequest,
+  job: Job,
+  route: RouteOfRequest,
+  { started, attempt, endsAt }: Asking,
+): Promise<Asked> {
+  const { digest, callId, state } = started;
+  const { payment } = state;
+  const call = {
+    callId,
+    attempt,
+    stream: digest,
+    serviceId: job.serviceId,
+    jobIndex: job.jobIndex,
+    origin: { kind: 'x402', ...payment, caller: undefined } as const,
+    idempotencyKey: paidCallKey({ payment: paymentKey(payment), job, bodySha256: request.bodySha256 }),
+  };
+  const asked = await askWhole(
+    context,
+    request,
+    route,
+    callHeaders(context, route, call, request.body),
+    endsAt,
+  );
+  if (asked.kind === 'failed') return refuse(context, started, asked.reason, undefined);
+  const { answer } = asked;
+  if (!isCharged(route.config, answer.status))
+    return refuse(context, started, `status_${answer.status}`, answer);
+  const head = writeHead(answer);
+  const facts: AnsweredFacts = {
+    attempt,
+    http_status: answer.status,
+    head_sha256: sha256(head),
+    result_sha256: sha256(answer.body),
+    result_bytes: answer.body.length,
+  };
+  const place = { callId, attempt, leaseId: orderedUuid() };
+  await putResult(
+    context.pool,
+    place,
+    headerOf(answer.headers, 'content-type')?.slice(0, 200),
+    answer.body,
+    head,
+  );
+  const recorded = await recordDecision(context, started, { kind: 'answered', facts });
+  if (recorded.kind !== 'recorded') return { kind: 'superseded' };
+  const answered = { ...state, status: 'settling', answered: facts } as const;
+  return { kind: 'answered', started: { ...started, version: started.version + 1, state: answered } };
+}
+
+async function refuse(
+  context: AskPorts,
+  started: StartedPayment,
+  reason: string,
+  answer: WholeAnswer | undefined,
+): Promise<Asked> {
+  const recorded = await recordDecision(context, started, { kind: 'not_charged', reason });
+  return recorded.kind === 'recorded' ? { kind: 'not_charged', reason, answer } : { kind: 'superseded' };
+}
+
+type Whole =
+  | { readonly kind: 'whole'; readonly answer: WholeAnswer }
+  | { readonly kind: 'failed'; readonly reason: UpstreamFailure };
+
+/** The whole answer, within the time limit of the attempt and the length that can be stored. */
+async function askWhole(
+  context: AskPorts,
+  { method, path: target, body }: BoundRequest,
+  { config }: RouteOfRequest,
+  headers: readonly Header[],
+  endsAt: number,
+): Promise<Whole> {
+  const leftMs = Math.max(0, (endsAt - graceSecs - nowSecs(context)) * 1_000);
+  const signal = AbortSignal.timeout(leftMs);
+  const { timeoutMs, upstream } = config;
+  const answer = await context.upstreams
+    .of(upstream)
+    .request({ method, target, headers, body, timeoutMs, signal });
+  if (answer.kind === 'failed') {
+    context.log.warn({ reason: answer.reason, error: answer.error }, 'an upstream gave no answer');
+    return { kind: 'failed', reason: answer.reason === 'aborted' ? 'upstream_timeout' : answer.reason };
+  }
+  const most = Math.min(config.maxResponseBytes, context.config.delivery.maxResultBytes);
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const piece of answer.body as AsyncIterable<Buffer>) {
+      bytes += piece.length;
+      if (bytes > most) return { kind: 'failed', reason: 'upstream_too_large' };
+      pieces.push(piece);
+    }
+  } catch (error) {
+    context.log.warn({ error: textOf(error) }, 'an upstream gave no complete answer');
+    return { kind: 'failed', reason: signal.aborted ? 'upstream_timeout' : failureOf(error) };
+  } finally {
+    answer.body.destroy();
+  }
+  const { status } = answer;
+  return {
+    kind: 'whole',
+    answer: { status, headers: answerHeaders(answer.headers), body: Buffer.concat(pieces) },
+  };
+}
+
+/**
+ * Begins another attempt for a payment whose process is gone. Where the request may have had an effect, and its route does not say that it
+ * can be repeated, or where the authorization ends too early, the payment is recorded as failed.
+ */
+export async function askAgain(
+  context: AskPorts,
+  { method }: BoundRequest,
+  { config }: RouteOfRequest,
+  { digest, state, known }: Unanswered,
+): Promise<Asking | { readonly kind: 'not_charged' } | { readonly kind: 'superseded' }> {
+  const [held] = await findUnsettled(context.db, digest);
+  if (!held || !known.upstream) return { kind: 'superseded' };
+  const payment = paymentFromData(known.payment);
+  const before = { callId: held.call_id, attempt: held.attempt };
+  const started = {
+    digest,
+    version: state.version,
+    callId: held.call_id,
+    state: settlementState(known, before),
+  };
+  const endsAt = nowSecs(context) + attemptSecs(config);
+  const isRepeatable = method === 'GET' || method === 'HEAD' || config.retryLost;
+  const margin = settleMarginSecs(context.settings.facilitatorSettleTimeoutMs);
+  if (!isRepeatable || BigInt(endsAt + margin) > payment.validBefore) {
+    const recorded = await recordDecision(context, started, { kind: 'not_charged', reason: 'upstream_lost' });
+    return { kind: recorded.kind === 'recorded' ? 'not_charged' : 'superseded' };
+  }
+  const attempt = known.upstream.attempt + 1;
+  const data = { ...ofPayment(payment), attempt, ends_at: endsAt };
+  const events: readonly LedgerEvent[] = [{ type: 'upstream_repeated', data }];
+  const { outcome } = await context.lane.append(
+    { stream: digest, expect: state.version, events },
+    { urgent: true },
+  );
+  if (outcome !== 'ok') return { kind: 'superseded' };
+  return { started: { ...started, version: state.version + 1 }, attempt, endsAt };
+}

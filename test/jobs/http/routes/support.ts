@@ -1,0 +1,128 @@
+import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { expectSoundLedger } from '../../../support/invariants.ts';
+import { header, offerOf, payer, signOffer } from '../../../support/payer.ts';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { freePort } from '../../../../src/devnet/ports.ts';
+import { createDatabase, type TestDatabase } from '../../../support/database.ts';
+import type { TestChain } from '../../../support/devnet.ts';
+import {
+  clientOf,
+  type GatewayClient,
+  startTestGateway,
+  type TestGateway,
+} from '../../../support/gateway.ts';
+import { listening } from '../../../support/listening.ts';
+
+export const routeToken = 'a-secret-of-the-test-route-of-a-length';
+
+export interface Asked {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly rawHeaders: readonly string[];
+  readonly body: string;
+}
+
+export type Answering = (
+  asked: Asked,
+  response: ServerResponse,
+  request: IncomingMessage,
+) => void | Promise<void>;
+
+/** An HTTP API whose answers a test decides. */
+export async function startApi(answering: Answering) {
+  const asked: Asked[] = [];
+  const api = { asked, answering, url: '' };
+  const server = createServer((request, response) => {
+    const pieces: Buffer[] = [];
+    request.on('data', (piece: Buffer) => pieces.push(piece));
+    request.on('end', () => {
+      const { method = '', url = '', headers, rawHeaders } = request;
+      const one = { method, url, headers, rawHeaders, body: Buffer.concat(pieces).toString() };
+      asked.push(one);
+      void api.answering(one, response, request);
+    });
+    request.on('error', () => {});
+  });
+  api.url = await listening(server);
+  return api;
+}
+
+export const json: Answering = ({ url }, response) => {
+  response.setHeader('content-type', 'application/json').end(JSON.stringify({ url, sunny: true }));
+};
+
+interface RouteTestOptions {
+  readonly chain: TestChain;
+  readonly upstream: string;
+  readonly database?: TestDatabase;
+  /** The routes' tables; by default `GET /weather/:city` for a cent. */
+  readonly routes?: string;
+  readonly listener?: string;
+  readonly tables?: string;
+  readonly facilitatorUrl?: string;
+}
+
+export const weather = (upstream: string, more = '') => `
+[[routes]]
+service_id = 7
+job_index = 0
+methods = ["GET", "POST"]
+path = "/weather/:city"
+upstream = "${upstream}"
+price = "0.01 USD"
+token = "env:ROUTE_TOKEN"
+${more}`;
+
+export interface RouteGateway extends TestGateway {
+  readonly database: TestDatabase;
+  /** Where routes are paid for. */
+  readonly routesUrl: string;
+  readonly paid: GatewayClient;
+}
+
+/** A gateway in front of an API, on a database of its own. */
+export async function startRouteGateway({
+  chain,
+  upstream,
+  database,
+  routes = weather(upstream),
+  listener = '',
+  tables = '',
+  facilitatorUrl,
+}: RouteTestOptions): Promise<RouteGateway> {
+  const own = database ?? (await createDatabase());
+  const port = await freePort();
+  const gateway = await startTestGateway({
+    database: own,
+    chain,
+    ...(facilitatorUrl === undefined ? {} : { facilitatorUrl }),
+    jobs: '',
+    env: { ROUTE_TOKEN: routeToken },
+    change: (text) => text.replaceAll('symbol = "USDC"', 'symbol = "USDC"\npeg = "USD"'),
+    tables: `[route_listener]\nbind_address = "127.0.0.1:${port}"\n${listener}\n${routes}\n${tables}`,
+  });
+  const { routesUrl = '' } = gateway;
+  return { ...gateway, database: own, routesUrl, paid: clientOf(routesUrl) };
+}
+
+/** The official client, unmodified. */
+export const paidFetch = wrapFetchWithPayment(
+  fetch,
+  x402Client.fromConfig({
+    schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(payer) }],
+    spendControls: false,
+  }),
+);
+
+/** The header of a payment for what a path offers. */
+export async function signed(gateway: RouteGateway, path: string): Promise<Record<string, string>> {
+  return header(await signOffer(offerOf(await gateway.paid.get(path))));
+}
+
+/** The types of all events, of a ledger that both verifiers find sound. */
+export async function eventTypes(gateway: RouteGateway): Promise<string[]> {
+  const events = await gateway.database.asOwner((owner) => expectSoundLedger(gateway.database.db, owner));
+  return events.map(({ type }) => type);
+}
