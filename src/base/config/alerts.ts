@@ -7,15 +7,13 @@ import { type ConfigOf, readTable, type Table } from './table.ts';
 import { webhookUrl } from './urls.ts';
 
 export const alertsShape = {
-  webhook: webhookUrl.optional().describe('Where alerts are posted; nowhere where left out'),
-  secret: secret.describe(
-    'Signs the messages to the webhook, as Standard Webhooks says: 32 characters or more',
-  ),
-  slack_url: secret.describe("The address of Slack's incoming webhook, which is a secret"),
-  pagerduty_key: secret.describe("The routing key of PagerDuty's Events API v2"),
+  webhook: webhookUrl.optional().describe('Where alerts are posted'),
+  secret: secret.describe('Signs messages to `webhook` (Standard Webhooks): 32 characters or more'),
+  slack_url: secret.describe("Slack's incoming webhook"),
+  pagerduty_key: secret.describe("Routing key of PagerDuty's Events API v2"),
   pagerduty_url: webhookUrl
     .default('https://events.pagerduty.com/v2/enqueue')
-    .describe('Another region of PagerDuty has another address'),
+    .describe('Address for another region of PagerDuty'),
 } as const;
 
 type Alerting = Constants['alerts'];

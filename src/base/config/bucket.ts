@@ -11,12 +11,12 @@ export const placeShape = {
   location: filePath
     .optional()
     .meta({ type: 'path, or https URL' })
-    .describe('Of a folder: its path; of s3: https://HOST/BUCKET/PREFIX; of a webhook: its address'),
+    .describe('Folder: its path; S3: `https://HOST/BUCKET/PREFIX`; webhook: its address'),
   region: matching(/^[a-z0-9-]{1,64}$/, 'must be of a-z, 0-9 and "-"')
     .default('us-east-1')
-    .describe('Of s3: the region that requests are signed for'),
+    .describe('S3: the region that requests are signed for'),
   secret: secret.describe(
-    'Of s3: ACCESS_KEY_ID:SECRET; of a webhook: what signs the messages; of a chain: the private key that pays the gas',
+    'S3: `ACCESS_KEY_ID:SECRET`; webhook: the key that signs messages; chain: the private key that pays the gas',
   ),
 } as const;
 

@@ -15,9 +15,7 @@ export const callbacksShape = {
     .array(host, 'must be an array of hosts')
     .min(1, 'must name a host')
     .optional()
-    .describe(
-      'The hosts that may be called; `*.` stands for any part before the rest. Absent: any public one',
-    ),
+    .describe('Hosts that may be called; `*.` means all subdomains; default: any public host'),
 } as const;
 
 /** Whether and how clients are called once the end of a paid call is known. */

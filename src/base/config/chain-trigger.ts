@@ -10,28 +10,28 @@ import { address, jobIndex, network, oneOf, plainName, serviceId, wholeNumber } 
 const mostAddresses = 100;
 
 export const chainTriggerShape = {
-  name: plainName.describe('The name in logs, metrics and alerts: unique among triggers'),
+  name: plainName.describe('Unique name, in logs, metrics and alerts'),
   kind: oneOf(['chain']).describe('What calls the job'),
-  service_id: serviceId.describe('The service of the job that is called'),
-  job_index: jobIndex.describe('The job of the service'),
-  network: network.describe('The chain of the contracts'),
+  service_id: serviceId.describe('The service of the called job'),
+  job_index: jobIndex.describe("The job's index in its service"),
+  network: network.describe("The contracts' chain"),
   addresses: z
     .array(address, 'must be an array of addresses')
     .min(1, 'must have an address')
     .max(mostAddresses, `must have at most ${mostAddresses} addresses`)
-    .describe('The contracts whose events count'),
-  event: z.string('must be text').describe('As Solidity declares it'),
+    .describe('The contracts whose events trigger calls'),
+  event: z.string('must be text').describe("The event's declaration in Solidity"),
   filters: z
     .unknown()
     .optional()
     .meta({ type: 'table of values by argument' })
-    .describe('The values that are wanted of indexed arguments'),
+    .describe('Required values of indexed arguments'),
   confirmations: wholeNumber(0, 10_000)
     .optional()
-    .describe('How many blocks are above the block of an event; left out, its block is final'),
+    .describe("Blocks above the event's block; default: until it is final"),
   start_block: wholeNumber(0, Number.MAX_SAFE_INTEGER)
     .optional()
-    .describe('The first block that counts; left out, the one after the last block at the first start'),
+    .describe('First block to read; default: the next one at the first start'),
 } as const;
 
 /** The events of contracts make calls. */

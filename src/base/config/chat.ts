@@ -14,33 +14,31 @@ const perMinute = wholeNumber(1, 1_000);
 export const chatShape = {
   currency: matching(/^[A-Z]{3,8}$/, 'must be 3 to 8 capitals, such as "USD"')
     .default('USD')
-    .describe('The unit of credit and prices. Balances are numbers of it'),
+    .describe('Currency of credit and prices'),
   count: reloadable(oneOf(['requests', 'admitted']).default('requests')).describe(
-    'What counts against them: every request that carries the credential, or only those that are admitted',
+    'What the limits count: all requests with the credential, or only admitted ones',
   ),
-  anonymous_per_minute: reloadable(perMinute.default(10)).describe(
-    'Completions of a client address without credentials',
+  anonymous_per_minute: reloadable(perMinute.default(10)).describe('By client address, without credentials'),
+  anonymous_per_day: reloadable(wholeNumber(1, 1_000_000).default(5)).describe(
+    'By client address and UTC day, without credentials',
   ),
-  anonymous_per_day: reloadable(wholeNumber(1, 1_000_000).default(5)).describe('By UTC day'),
-  session_per_minute: reloadable(perMinute.default(30)).describe('Completions of a session'),
-  key_per_minute: reloadable(perMinute.default(60)).describe('Completions of an API key'),
-  spend_auth_per_minute: reloadable(perMinute.default(120)).describe(
-    'Completions of an account that pays by spends',
-  ),
+  session_per_minute: reloadable(perMinute.default(30)).describe('By session'),
+  key_per_minute: reloadable(perMinute.default(60)).describe('By API key'),
+  spend_auth_per_minute: reloadable(perMinute.default(120)).describe('By account that pays by spends'),
   account_per_minute: reloadable(perMinute.optional()).describe(
-    'Of all keys and sessions of an account together; no limit where it is left out',
+    'By account, over all its keys and sessions; default: no limit',
   ),
   free_per_minute: reloadable(perMinute.optional()).describe(
-    'Of free models, by account and by client address, over all credentials together; no limit where it is left out',
+    'Free models, by account and by client address; default: no limit',
   ),
   free_per_day: reloadable(wholeNumber(1, 1_000_000).optional()).describe(
-    'By UTC day; no limit where it is left out',
+    'The same by UTC day; default: no limit',
   ),
   refused_per_minute: reloadable(perMinute.default(120)).describe(
-    'Of requests that are refused before their admission and count against no credential, by client address',
+    'By client address: refused requests that count against no credential',
   ),
   max_body_bytes: reloadable(wholeNumber(1, 64 * mebibyte).default(10 * mebibyte)).describe(
-    'The largest body of a chat request',
+    'Largest body of a chat request',
   ),
 } as const;
 

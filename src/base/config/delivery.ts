@@ -7,25 +7,21 @@ import { wholeNumber } from './values.ts';
 const mebibyte = 1_048_576;
 
 export const deliveryShape = {
-  max_attempts: wholeNumber(1, 1_000).default(60).describe('After so many attempts a call is a dead letter'),
+  max_attempts: wholeNumber(1, 1_000).default(60).describe('Then a call is a dead letter'),
   backoff_cap_ms: wholeNumber(1, 86_400_000)
     .default(1_800_000)
-    .describe('The longest pause between attempts; the first is a second'),
-  timeout_ms: wholeNumber(1, 3_600_000).default(30_000).describe('The time limit of one push'),
-  lease_secs: wholeNumber(1, 86_400)
-    .default(60)
-    .describe('How long the lease of one attempt lasts: longer than timeout_ms'),
+    .describe('Longest pause between attempts; the first is a second'),
+  timeout_ms: wholeNumber(1, 3_600_000).default(30_000).describe('Time limit of a push'),
+  lease_secs: wholeNumber(1, 86_400).default(60).describe('Lease of a push: more than `timeout_ms`'),
   max_call_age_secs: wholeNumber(60, 31_536_000)
     .default(604_800)
-    .describe(
-      'A call that is not completed so long after it was enqueued, or queued again, is a dead letter',
-    ),
+    .describe('Time from enqueue or requeue until an uncompleted call is a dead letter'),
   concurrency_per_runner: wholeNumber(1, 10_000)
     .default(32)
-    .describe('Pushes to one runner at the same time, of one gateway'),
+    .describe('Simultaneous pushes of one gateway to one runner'),
   max_result_bytes: wholeNumber(0, 64 * mebibyte)
     .default(mebibyte)
-    .describe('The largest result that the database stores'),
+    .describe('Largest result that the database stores'),
 } as const;
 
 export type DeliveryConfig = ConfigOf<typeof deliveryShape> & Constants['delivery'];

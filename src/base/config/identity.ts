@@ -32,41 +32,39 @@ function readIssuer(
 
 export const identityShape = {
   secret: rotatingSecret.describe('Signs sessions and links: 32 characters or more'),
-  session_days: wholeNumber(1, 365).default(7).describe('How long a session is valid'),
+  session_days: wholeNumber(1, 365).default(7).describe('Validity of a session'),
   trusted_origins: z
     .array(origin, 'must be an array of origins')
     .default([])
-    .describe('Origins of other pages that may act by the cookie of their visitor, below `/api` and `/v1`'),
+    .describe("Origins of other pages that may use their visitor's cookie below `/api` and `/v1`"),
   siwe_uri: secureBaseUrl
     .optional()
-    .describe(
-      'The URI of the messages that wallets sign, whose host is their domain; by default the public URL',
-    ),
+    .describe('URI in the messages that wallets sign; its host is their domain; default: `public_url`'),
   siwe_chain_id: wholeNumber(1, maxChainId)
     .default(1)
-    .describe('The chain that wallets sign for; contract wallets sign in where [[networks]] names it'),
-  mail_dir: filePath.optional().describe('Mails are written into this folder, for another program'),
+    .describe('Chain that wallets sign for; contract wallets need its RPC in `[[networks]]`'),
+  mail_dir: filePath.optional().describe('Folder where mails are written, for another program'),
   smtp_url: secret.describe(
-    'Mails are sent by this server: smtps://USER:PASSWORD@HOST:PORT, or smtp:// with STARTTLS. Without it and mail_dir no user has a password',
+    'Mail server: `smtps://USER:PASSWORD@HOST:PORT`, or `smtp://` with STARTTLS. Without it and `mail_dir` there are no passwords',
   ),
   mail_from: matching(
     /^(?:[^\p{C}<>"@,]{1,100} <)?[^\s\p{C}<>"@,]{1,64}@[A-Za-z0-9.-]{1,253}>?$/u,
     'must be an address, such as "Tollbook <no-reply@gateway.example>"',
   )
     .optional()
-    .describe('With smtp_url: whom the mails are from, an address, or a name and an address'),
+    .describe('With `smtp_url`: the sender'),
   providers: z.unknown(),
 } as const;
 
 export const providerShape = {
-  name: plainName.describe('The end of the redirect URI, unique among providers'),
+  name: plainName.describe('Unique name, the end of the redirect URI'),
   issuer: text(readIssuer)
     .meta({ type: '"google", "gitlab", "github" or https URL' })
-    .describe('The issuer of a provider that speaks OpenID Connect, or one whose addresses are known'),
+    .describe('Issuer of an OpenID Connect provider, or a known provider'),
   client_id: matching(/^[\x21-\x7e]{1,512}$/, 'must be 1 to 512 visible ASCII characters').describe(
-    'The id that the provider gave this gateway',
+    'Client id from the provider',
   ),
-  client_secret: secret.describe('The secret that the provider gave this gateway'),
+  client_secret: secret.describe('Client secret from the provider'),
 } as const;
 
 type IdentityKeys = ConfigOf<typeof identityShape>;

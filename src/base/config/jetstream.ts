@@ -13,14 +13,12 @@ export const jetStreamShape = {
   servers: z
     .array(brokerUrl, 'must be an array of URLs')
     .min(1, 'must name at least one server')
-    .describe("Any of the cluster's servers; the client learns the others from them"),
+    .describe("Some of the cluster's servers; they name the others"),
   replicas: wholeNumber(1, 5)
     .refine((count) => count % 2 === 1, 'must be 1, 3 or 5')
     .default(3)
-    .describe('On how many servers a message is written before it is acknowledged'),
-  credentials: secret.describe(
-    'Of the user of the account: USER:PASSWORD, or the seed of an NKey of the kind user',
-  ),
+    .describe('1, 3 or 5 servers store each message'),
+  credentials: secret.describe("`USER:PASSWORD`, or the seed of a user's NKey"),
 } as const;
 
 type Sizes = Constants['jetstream'];

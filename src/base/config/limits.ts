@@ -8,21 +8,19 @@ const mebibyte = 1_048_576;
 export const limitsShape = {
   max_body_bytes: wholeNumber(1, 64 * mebibyte)
     .default(mebibyte)
-    .describe('The largest body of a job request'),
-  requests_per_minute: wholeNumber(0, 1_000_000).default(600).describe('0 switches the limit off'),
+    .describe('Largest body of a job request'),
+  requests_per_minute: wholeNumber(0, 1_000_000)
+    .default(600)
+    .describe('Requests without a settlement or completion; 0: no limit'),
   quote_events_per_sec: wholeNumber(0, 1_000_000)
     .default(5)
-    .describe(
-      'Unpaid quotes that all gateways of the ledger record one by one, where a key authenticates quotes; 0: all are recorded',
-    ),
+    .describe('With a quote key: unpaid quotes recorded individually, over all gateways; 0: all'),
   max_outstanding_calls: wholeNumber(1, 100_000_000)
     .default(10_000)
-    .describe(
-      'Paid calls that wait or are with a runner; calls of triggers have as many places of their own',
-    ),
+    .describe('Paid calls that wait or are with a runner; the same number again for triggers'),
   least_read_bytes_per_sec: wholeNumber(0, 1_000_000)
     .default(2_048)
-    .describe('A client that reads less of its answer for half a minute is cut; 0 cuts none'),
+    .describe('A client that reads less for half a minute loses its connection; 0: none does'),
 } as const;
 
 export type LimitsConfig = ConfigOf<typeof limitsShape> & Constants['limits'];

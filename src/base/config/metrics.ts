@@ -9,12 +9,8 @@ import { bindAddress } from './urls.ts';
 export const metricsShape = {
   bind_address: bindAddress
     .optional()
-    .describe(
-      "A port of its own for `/metrics`, which needs no token; left out, the gateway's own port has it, for a token",
-    ),
-  token: secret.describe(
-    'The bearer token of a scrape: 32 characters or more; required without bind_address',
-  ),
+    .describe("Separate port for `/metrics`, without a token; default: the gateway's port, with `token`"),
+  token: secret.describe('Bearer token of scrapes: 32 characters or more; required without `bind_address`'),
 } as const;
 
 /** What the metrics' reader must have: a connection to the port, the token, or both. */

@@ -23,28 +23,26 @@ const price = decimal(
 const parameter = matching(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"');
 
 export const modelShape = {
-  name: name.describe('The name that clients use'),
+  name: name.describe("The model's name for clients"),
   upstreams: z
     .array(target, 'must be an array of names')
     .min(1, 'must name at least one upstream')
-    .describe('The servers that serve it: names, or { name, model } where a server has another name for it'),
-  free_tier: flag.default(false).describe('Free for every client; a model without it has two prices'),
-  input_price: price.optional().describe('Units of the currency for a million tokens of prompt'),
-  output_price: price.optional().describe('Units of the currency for a million tokens of answer'),
+    .describe('Names of upstreams, or `{ name, model }` if the upstream calls the model otherwise'),
+  free_tier: flag.default(false).describe('Free for every client; otherwise both prices are required'),
+  input_price: price.optional().describe('For a million prompt tokens'),
+  output_price: price.optional().describe('For a million answer tokens'),
   cached_input_price: price
     .optional()
-    .describe(
-      "Of a prompt's tokens from the upstream's cache, and to it; each is the input price by default",
-    ),
+    .describe("For a million prompt tokens from the upstream's cache; default: `input_price`"),
   cache_write_price: price
     .optional()
-    .describe('For a million tokens of prompt that the server reports as written to its cache'),
-  context_length: wholeNumber(1, maxTokens).describe('In tokens, of prompt and answer together'),
-  max_output_tokens: wholeNumber(1, maxTokens).describe('At most the context length'),
+    .describe("For a million prompt tokens written to the upstream's cache; default: `input_price`"),
+  context_length: wholeNumber(1, maxTokens).describe('Tokens of prompt and answer together'),
+  max_output_tokens: wholeNumber(1, maxTokens).describe('At most `context_length`'),
   allowed_parameters: z
     .array(parameter, 'must be an array of names')
     .default([])
-    .describe('Parameters passed on unchanged beside those that are known to cost no more than tokens'),
+    .describe('More parameters that are passed on unchanged'),
 } as const;
 
 type ModelTable = Table<typeof modelShape>;

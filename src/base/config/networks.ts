@@ -41,7 +41,7 @@ export type Networks = ReadonlyMap<Caip2, NetworkConfig | undefined>;
 export const networkShape = {
   id: network.describe('The chain'),
   rpc_url: rpcUrlOrPublic.describe(
-    'Where everything on the chain is looked up: settlements, contracts, events, rates. "public" takes the public RPC of the chain, with a warning',
+    'The RPC for everything on this chain; `"public"` is the chain\'s public RPC, with a warning',
   ),
 } as const;
 

@@ -9,13 +9,11 @@ import { readTable } from './table.ts';
 import { flag, oneOf } from './values.ts';
 
 export const offerReceiptShape = {
-  format: oneOf(signatureFormats).describe('How offers and receipts are signed'),
+  format: oneOf(signatureFormats).describe('Signature format'),
   key: rotatingSecret.describe(
-    '32 bytes in hex: a key of secp256k1 for eip712, a seed of Ed25519 for jws; used for nothing else',
+    '32 bytes in hex, used for nothing else: a secp256k1 key for `eip712`, an Ed25519 seed for `jws`',
   ),
-  receipt_transaction: flag
-    .default(false)
-    .describe('Whether receipts name the transaction: who has one can then look the amount up'),
+  receipt_transaction: flag.default(false).describe('Receipts name the transaction, which shows the amount'),
 } as const;
 
 /** How offers and receipts are signed. */

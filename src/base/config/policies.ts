@@ -23,65 +23,59 @@ import { compileSchema } from '../values/job-input.ts';
 import { besideConfig, reasonOf } from './files.ts';
 
 export const policyShape = {
-  service_id: serviceId.describe('The service of the job'),
-  job_index: jobIndex.describe('The job of the service'),
-  invocation_mode: oneOf(invocationModes).describe('Who may call it'),
-  name: oneLine(64)
-    .optional()
-    .describe('What the job is called, and what it does, where clients look for jobs'),
-  description: oneLine(500).optional().describe('What it does, for those who look for jobs'),
-  auth_mode: oneOf(authModes)
-    .optional()
-    .describe('Of a restricted job: whether the payer calls, or a caller who signs the request'),
-  net_rpc_url: rpcUrl.optional().describe('Of a restricted job: the RPC for isPermittedCaller'),
-  net_contract: address.optional().describe('Of a restricted job: the contract for isPermittedCaller'),
-  net_network: network.optional().describe('The chain that has the contract: the RPC must serve it'),
+  service_id: serviceId.describe("The job's service"),
+  job_index: jobIndex.describe("The job's index in its service"),
+  invocation_mode: oneOf(invocationModes).describe('Who may call the job'),
+  name: oneLine(64).optional().describe("The job's name for discovery"),
+  description: oneLine(500).optional().describe("The job's description for discovery"),
+  auth_mode: oneOf(authModes).optional().describe('Restricted job: who is the caller'),
+  net_rpc_url: rpcUrl.optional().describe('Restricted job: RPC of the permission contract'),
+  net_contract: address.optional().describe('Restricted job: the contract with `isPermittedCaller`'),
+  net_network: network.optional().describe('Restricted job: the chain that `net_rpc_url` must serve'),
   net_service_id_type: oneOf(serviceIdTypes)
     .default('uint64')
-    .describe('As `isPermittedCaller` of the contract takes the service'),
-  content_type: mediaType.optional().describe('What its requests must be, checked before payment'),
+    .describe('Restricted job: type of the service id in `isPermittedCaller`'),
+  content_type: mediaType.optional().describe('Required media type of requests, checked before payment'),
   input_schema_file: z
     .string()
     .min(1)
     .optional()
-    .describe('A file with the JSON Schema (draft 2020-12) of its requests, checked before payment'),
+    .describe('File with the JSON Schema (draft 2020-12) of requests, checked before payment'),
   output_schema_file: z
     .string()
     .min(1)
     .optional()
-    .describe("Of the runner's results. It describes them to clients; no result is checked"),
-  discoverable: flag.default(true).describe('Whether facilitators may list the job'),
+    .describe('File with the JSON Schema of results, for clients; results are not checked'),
+  discoverable: flag.default(true).describe('Facilitators may list the job'),
   max_runner_silence_secs: wholeNumber(0, 86_400)
     .default(0)
     .describe(
-      'The job is not sold while its runners have taken no waiting call for so long; 0: it always is',
+      'Not sold (503 `runner_unavailable`) while calls wait and no runner took one for this time; 0: always sold',
     ),
-  priority: wholeNumber(-100, 100)
-    .default(0)
-    .describe('Among the jobs of its service: the highest goes first'),
+  priority: wholeNumber(-100, 100).default(0).describe('Within the service, the highest is delivered first'),
   max_concurrent: wholeNumber(1, 10_000)
     .optional()
-    .describe('How many of its calls runners may have at once, those of all processes together'),
+    .describe('Most calls of the job that runners may have simultaneously, over all processes'),
   order_by: matching(
     /^(?:caller|job|header:[A-Za-z0-9][A-Za-z0-9-]{0,63})$/,
     'must be "caller", "job" or "header:NAME"',
   )
     .optional()
-    .describe('What orders its calls: those of one key are delivered one after another'),
+    .describe('Calls with the same value are delivered one after another'),
   max_per_key: wholeNumber(1, 1_000)
     .default(1)
-    .describe('How many calls of one key may be in delivery at once: 1 is strict order'),
+    .describe('Most calls of one key in delivery; 1 is strict order'),
   skip_after_failures: z
     .union([wholeNumber(1, 1_000), z.literal('never')], 'must be a whole number from 1 to 1000, or "never"')
     .optional()
-    .meta({ type: 'whole number, 1 to 1,000, or "never"' })
+    .meta({ type: '1 to 1,000, or "never"' })
     .describe(
-      'After so many failed attempts the others of its key no longer wait for a call; left out, once it is a dead letter; "never": until the operator requeues it or gives it up',
+      'After this many failures of a call the others of its key continue; default: once it is a dead letter; `"never"`: once an operator requeues or discards it',
     ),
-  max_attempts: wholeNumber(1, 1_000).optional().describe('In place of max_attempts of [delivery]'),
+  max_attempts: wholeNumber(1, 1_000).optional().describe('Overrides `max_attempts` of `[delivery]`'),
   discard_after_secs: wholeNumber(0, 31_536_000)
     .optional()
-    .describe('How long a dead letter that is not requeued is kept; left out, until the operator decides'),
+    .describe('A dead letter is discarded after this time; default: never'),
 } as const;
 
 const orderKeys = ['max_per_key', 'skip_after_failures'] as const;

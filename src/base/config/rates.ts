@@ -16,43 +16,41 @@ const jsonPointer = matching(
 
 /** The keys of an accepted token about its rate. */
 export const tokenRateShape = {
-  rate_per_native_unit: rate.optional().describe('Its own rate; beside sources, what bounds theirs'),
+  rate_per_native_unit: rate
+    .optional()
+    .describe("The token's rate; with sources, the middle of `rate_bound_bps`"),
   rates: z.unknown(),
   rate_max_age_secs: secs
     .optional()
     .describe(
-      'How old a rate of sources may be (120 by default), or when the operator is warned of a fixed one',
+      "Greatest age of a source's rate (default 120); of a fixed rate, age at which the operator is warned (default: never)",
     ),
   rate_max_deviation_bps: wholeNumber(0, 10_000)
     .optional()
-    .describe('How far sources may be from their median (100 by default)'),
+    .describe('Greatest distance of a source from the median (default 100)'),
   rate_min_sources: wholeNumber(1, 16)
     .optional()
-    .describe('How many sources must agree (more than half by default)'),
+    .describe('How many sources must agree (default: more than half)'),
   rate_bound_bps: wholeNumber(1, 10_000)
     .optional()
-    .describe('How far the rate of sources may be from rate_per_native_unit'),
+    .describe("Greatest distance of the sources' rate from `rate_per_native_unit`"),
 } as const;
 
 type TokenRateTable = Pick<Table<typeof tokenRateShape>, 'at' | 'values' | 'names'>;
 
 export const sourceShape = {
-  kind: oneOf(['http', 'chainlink', 'uniswap_v3']).describe(
-    'What says the rate; the other keys depend on it',
-  ),
-  name: plainName.optional().describe('The name in logs and metrics; left out, source-1 and so on'),
-  max_age_secs: secs.optional().describe('How old its rate may be, in place of that of the token'),
-  url: sourceUrl.optional().describe('Of http: the address'),
-  pointer: jsonPointer.optional().describe('Of http: where the rate is in the answer, as a JSON pointer'),
-  time_pointer: jsonPointer.optional().describe('Of http: where the time of the rate is in the answer'),
-  inverse: flag.default(false).describe('Whether it says native units for a token'),
-  network: network.optional().describe('Of a contract: its chain'),
-  contract: address.optional().describe('The aggregator, or the pool'),
-  sequencer_feed: address.optional().describe("Of chainlink on a rollup: the feed of the sequencer's state"),
-  native_token: address.optional().describe('Of uniswap_v3: the contract of the wrapped native token'),
-  window_secs: wholeNumber(60, 86_400)
-    .default(1_800)
-    .describe('Of uniswap_v3: the mean price of so many seconds'),
+  kind: oneOf(['http', 'chainlink', 'uniswap_v3']).describe('Kind of source; the other keys depend on it'),
+  name: plainName.optional().describe('Name in logs and metrics; default `source-1` and so on'),
+  max_age_secs: secs.optional().describe('Overrides `rate_max_age_secs`'),
+  url: sourceUrl.optional().describe('`http`: the address'),
+  pointer: jsonPointer.optional().describe('`http`: place of the rate in the answer'),
+  time_pointer: jsonPointer.optional().describe("`http`: place of the rate's time in the answer"),
+  inverse: flag.default(false).describe('The source gives native units for one token'),
+  network: network.optional().describe("The contract's chain"),
+  contract: address.optional().describe('`chainlink`: the aggregator; `uniswap_v3`: the pool'),
+  sequencer_feed: address.optional().describe("`chainlink` on a rollup: feed of the sequencer's state"),
+  native_token: address.optional().describe('`uniswap_v3`: contract of the wrapped native token'),
+  window_secs: wholeNumber(60, 86_400).default(1_800).describe('`uniswap_v3`: period of the mean price'),
 } as const;
 
 type SourceTable = Table<typeof sourceShape>;

@@ -10,13 +10,11 @@ const mebibyte = 1_048_576;
 export const resultStoreShape = {
   max_bytes: wholeNumber(1, 1_024 * mebibyte)
     .default(100 * mebibyte)
-    .describe('Of one result; up to `max_result_bytes` of `[delivery]` the database has it'),
+    .describe('Largest result; the database stores those up to `max_result_bytes` of `[delivery]`'),
   ...placeShape,
   location: filePath
     .meta({ type: 'path, or https URL' })
-    .describe(
-      'Where results go that are larger than max_result_bytes of [delivery]: a folder, or https://HOST/BUCKET/PREFIX of an S3-compatible store',
-    ),
+    .describe('A folder, or `https://HOST/BUCKET/PREFIX` of an S3-compatible store'),
 } as const;
 
 type ResultStoreTable = Table<typeof resultStoreShape>;

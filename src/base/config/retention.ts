@@ -9,18 +9,14 @@ const days = (least: number) => wholeNumber(least, maxDays);
 export const retentionShape = {
   results_days: days(1)
     .default(30)
-    .describe(
-      'how long results of calls are kept, from when they were stored, and callbacks, from when they were named',
-    ),
+    .describe('Results of calls, from when they were stored; callbacks, from when they were named'),
   /** After it the same request id would move credit again: the database keeps request ids for as long, whatever is asked for. */
   records_days: days(400)
     .default(400)
-    .describe("how long request ids of credit are kept, and operators' tokens and API keys after they ended"),
+    .describe("Request ids of credit; operators' tokens and API keys after they ended"),
   personal_days: days(1)
     .default(7)
-    .describe(
-      'how long people are kept who signed up and never confirmed their address, and mails in mail_dir that no program has taken',
-    ),
+    .describe('People who never confirmed their address; mails left in `mail_dir`'),
 } as const;
 
 export type RetentionConfig = ConfigOf<typeof retentionShape>;

@@ -14,35 +14,37 @@ export type Feature = (typeof features)[number];
 /** The keys at the top level that belong to no feature. */
 export const gatewayShape = {
   bind_address: bindAddress.describe(
-    'host:port to listen on, [::]:8402 for IPv6; port 0 lets the system choose',
+    'Where the gateway listens; `[::]:8402` for IPv6; with port 0 the system chooses',
   ),
-  public_url: baseUrl.optional().describe('The address that clients use'),
+  public_url: baseUrl
+    .optional()
+    .describe(
+      'The address that clients use; needed with `[identity]` unless the gateway listens on loopback',
+    ),
   ledger_name: matching(brokerName, 'must be 1 to 64 of A-Z, a-z, 0-9, "_" and "-"')
     .default('tollbook')
-    .describe(
-      'What alerts, traces and the streams of a broker call the ledger; several ledgers may share a receiver',
-    ),
+    .describe("The ledger's name in alerts, traces and broker streams"),
   features: z
     .array(oneOf(features), 'must be an array of feature names')
     .refine(allDiffer, 'names a feature twice')
     .default(['x402'])
-    .describe('What the gateway does: x402 sells jobs, chat serves models'),
+    .describe('`x402` sells jobs, `chat` serves models'),
   loopback_webhooks: flag
     .default(false)
-    .describe('Webhooks of customers may be on this machine, also without https. For development alone'),
+    .describe("For development: customers' webhooks may be on this machine, also by http"),
   trust_proxy: z
     .array(proxyRange, 'must be an array of addresses')
     .default([])
-    .describe('Addresses and CIDR ranges whose X-Forwarded-For is trusted'),
+    .describe('Proxies whose `X-Forwarded-For` is trusted: addresses and CIDR ranges'),
   log_level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'silent'])
     .default('info')
-    .describe('The least level of what is logged'),
+    .describe('The lowest level that is logged'),
   drain_delay_secs: wholeNumber(0, 3_600)
     .default(5)
-    .describe('How long the gateway is not ready, and serves all the same, before it stops'),
+    .describe('After SIGTERM the gateway is not ready, but serves, for this time'),
   shutdown_grace_secs: wholeNumber(0, 3_600)
     .default(30)
-    .describe('How long requests may take to finish after that'),
+    .describe('Then running requests get this time to finish'),
 } as const;
 
 const confirmModes = ['required', 'before', 'after', 'never'] as const;
@@ -52,56 +54,50 @@ export type ConfirmMode = (typeof confirmModes)[number];
 export const jobsShape = {
   facilitator_url: secureBaseUrl
     .optional()
-    .describe(
-      'The facilitator, which verifies and settles payments: https, or http on loopback; required with x402',
-    ),
+    .describe('The facilitator; http on loopback only; required with `x402`'),
   facilitator_verify: flag
     .default(true)
-    .describe('Whether payments of public jobs are verified before they are settled'),
+    .describe('Ask the facilitator to verify payments for public jobs before they are settled'),
   facilitator_verify_timeout_ms: wholeNumber(1, 120_000)
     .default(10_000)
-    .describe("The time limit of the facilitator's answer about a payment"),
+    .describe('Time limit of a verification'),
   facilitator_settle_timeout_ms: wholeNumber(1, 600_000)
     .default(60_000)
-    .describe('After it a settlement is unknown, and the gateway resolves it from the chain'),
-  facilitator_token: rotatingSecret.describe('The bearer token, if the facilitator requires one'),
+    .describe('Time limit of a settlement; after it the outcome is read from the chain'),
+  facilitator_token: rotatingSecret.describe("The facilitator's bearer token"),
   receipt_key: rotatingSecret.describe(
-    'Makes the receipt tokens: 32 characters or more, the same for every gateway of the ledger. Left out, a key in the database does, and a copy of it opens every receipt',
+    'Makes receipt tokens: 32 characters or more, the same for every gateway. Without it a key in the database does, so a copy of the database opens every receipt',
   ),
   quote_key: rotatingSecret.describe(
-    'Authenticates quotes: 32 characters or more, the same for every gateway of the ledger and no other. Left out, each quote is recorded before its answer',
+    'Authenticates quotes: 32 characters or more, the same for every gateway of this ledger only. Without it each quote is recorded before its answer',
   ),
 
   rate_per_native_unit: reloadable(rate.optional()).describe(
-    'The rate of tokens that have none of their own',
+    'Tokens for one native unit, for tokens without a rate',
   ),
-  markup_bps: reloadable(markupBps.default(0)).describe('The markup of tokens that have none of their own'),
+  markup_bps: reloadable(markupBps.default(0)).describe('Markup, for tokens without one'),
   default_invocation_mode: reloadable(oneOf(invocationModes).default('disabled')).describe(
-    'Who may call a priced job that has no policy',
+    'For priced jobs without a policy',
   ),
-  quote_ttl_secs: reloadable(wholeNumber(10, 86_400).default(300)).describe(
-    'How long a quoted price is valid',
-  ),
+  quote_ttl_secs: reloadable(wholeNumber(10, 86_400).default(300)).describe('Validity of a quoted price'),
   max_timeout_secs: reloadable(wholeNumber(1, 86_400).default(300)).describe(
-    'How long the signature of a payment may be valid: longer than facilitator_settle_timeout_ms and 6 s',
+    "Longest validity of a payment's signature: more than `facilitator_settle_timeout_ms` and 6 s",
   ),
   pay_to_exclusive: flag
     .default(true)
     .describe(
-      'Whether every transfer to the payees is meant for this ledger: false only while two share one',
+      'Every transfer to the payees is for this ledger; `false` only while two ledgers share a payee',
     ),
   payment_identifier: reloadable(oneOf(identifierModes).default('optional')).describe(
-    "Whether a payment must carry an id of its payer's own",
+    'Whether payments must carry a `payment-identifier`',
   ),
   confirm: reloadable(oneOf(confirmModes).default('before')).describe(
-    'When a settlement is looked up on the chain: before the answer, after it, or never. `required`: before the answer, and what the chain does not show is not accepted',
+    'When the gateway looks for a settlement on the chain, relative to the answer; `required`: before it, and without the transfer no 202; each network then needs an RPC',
   ),
   confirm_timeout_ms: reloadable(wholeNumber(1, 600_000).default(5_000)).describe(
-    'How long `before` waits until it goes on as `after`, and `required` until it answers settlement_pending',
+    'How long `before` and `required` wait for the chain; `required` then answers `settlement_pending`',
   ),
-  job_prices_file: reloadable(filePath.optional()).describe(
-    'A file with the tables of [job_prices], in place of them',
-  ),
+  job_prices_file: reloadable(filePath.optional()).describe('A file with the tables of `[job_prices]`'),
 } as const;
 
 /** The tables of paid jobs. Each is read by the file that has its name. */

@@ -9,19 +9,17 @@ import { pushUrl } from './urls.ts';
 import { oneOf, plainName, serviceId } from './values.ts';
 
 export const runnerShape = {
-  name: plainName.optional().describe('The name in logs; left out, runner-1 and so on'),
+  name: plainName.optional().describe('Name in logs; default `runner-1` and so on'),
   services: z
     .array(serviceId, 'must be an array of service ids')
     .min(1, 'must name at least one service')
     .refine((ids) => new Set(ids).size === ids.length, 'names a service twice')
-    .describe('The services whose calls it gets'),
+    .describe('The services whose calls the runner gets'),
   mode: oneOf(['push', 'lease', 'jetstream']).describe(
-    'How it gets them: pushed to url, fetched by leases, or from the broker of [jetstream]',
+    'Pushed to `url`, fetched by leases, or from the broker of `[jetstream]`',
   ),
-  url: pushUrl
-    .optional()
-    .describe('Where calls are pushed to; always there for `push`, never for the other modes'),
-  token: rotatingSecret.describe('The bearer token of the runner: 32 characters or more'),
+  url: pushUrl.optional().describe('Required for `push`, not permitted otherwise'),
+  token: rotatingSecret.describe("The runner's bearer token: 32 characters or more"),
 } as const;
 
 type RunnerTable = Table<typeof runnerShape>;

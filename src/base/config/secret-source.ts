@@ -32,7 +32,7 @@ const source = z.string(expected).transform((raw, context): SecretSource => {
 export const secret = source
   .transform((one) => new SecretSources([one]))
   .optional()
-  .meta({ type: 'secret: "env:NAME" or "file:/path"' });
+  .meta({ type: 'secret' });
 
 const expectedList =
   'must be "env:NAME" or "file:/path", which say where the secret is, or a list of the one in use and a second one, never the secret itself';
@@ -46,7 +46,7 @@ export const rotatingSecret = z
   .transform((list) => new SecretSources(list))
   .optional()
   // a reload reads the secret again
-  .meta({ type: 'secret: "env:NAME" or "file:/path", or a list of two', reloadable: true });
+  .meta({ type: 'secret, or two', reloadable: true });
 
 function readSource(raw: string): SecretSource | Wrong {
   const [, from, name = ''] = /^(env|file):(.+)$/s.exec(raw) ?? [];

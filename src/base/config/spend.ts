@@ -26,29 +26,23 @@ const feeWei = decimal('100000000000', (raw) =>
 );
 
 export const spendShape = {
-  network: network.describe('The chain of the prepaid contract'),
+  network: network.describe("The prepaid contract's chain"),
   contract: address.describe('The prepaid contract'),
-  token: address.describe('The one token of its accounts that is accepted'),
-  operator_key: secret.describe('The private key that pays for the transactions'),
-  recipient: address.optional().describe("Where the tokens go; the operator's own address where left out"),
-  service_id: serviceId.describe('The service that spends are for'),
-  min_charge: atoms.describe('The bounds of the amount of one spend'),
-  max_spend: atoms.describe('The largest amount of one spend'),
-  atoms_per_unit: atoms.describe('The worth of a unit of the currency'),
-  atoms_per_native_unit: atoms.describe(
-    "The worth of the chain's own currency, which pays the gas: of 10^18 wei",
-  ),
+  token: address.describe('The accepted token of its accounts'),
+  operator_key: secret.describe('Private key that pays the gas'),
+  recipient: address.optional().describe('Who gets the tokens; default: the operator'),
+  service_id: serviceId.describe('The service that spends must name'),
+  min_charge: atoms.describe('Smallest spend, in atoms'),
+  max_spend: atoms.describe('Largest spend, in atoms'),
+  atoms_per_unit: atoms.describe('Atoms that one unit of the currency is worth'),
+  atoms_per_native_unit: atoms.describe('Atoms that 10^18 wei of gas are worth'),
   max_gas_percent: wholeNumber(1, 100)
     .default(50)
-    .describe('The part of a spend that the gas of each of its two transactions may cost'),
-  max_fee_per_gas_wei: feeWei
-    .default(100_000_000_000n)
-    .describe('The most that a transaction offers for a unit of gas'),
+    .describe('Part of a spend that each of its two transactions may cost'),
+  max_fee_per_gas_wei: feeWei.default(100_000_000_000n).describe('Highest price for a unit of gas'),
   exposure: exposure
     .default(0n)
-    .describe(
-      'The most that one account may have answered before it has landed: what the operator can lose to it. 0: nothing',
-    ),
+    .describe("Atoms that an account may spend before they land: the operator's possible loss"),
 } as const;
 
 type SpendTimes = Constants['spend'];

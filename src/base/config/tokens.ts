@@ -30,7 +30,7 @@ export const tokenShape = {
   eip712_name: printable.describe('The EIP-712 name of the contract, which clients sign'),
   eip712_version: printable.describe('The EIP-712 version of the contract'),
   ...tokenRateShape,
-  markup_bps: markupBps.optional().describe('Its own markup'),
+  markup_bps: markupBps.optional().describe("The token's markup"),
 } as const;
 
 type TokenTable = Table<typeof tokenShape>;

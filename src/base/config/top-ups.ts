@@ -11,12 +11,12 @@ import { jobIndex, rate, serviceId } from './values.ts';
 import type { JobsTables } from './jobs.ts';
 
 export const topUpShape = {
-  service_id: serviceId.describe('The service of the job, which no runner serves'),
-  job_index: jobIndex.describe('The job of the service'),
+  service_id: serviceId.describe("The job's service, without a runner"),
+  job_index: jobIndex.describe("The job's index in its service"),
   currency_per_token: z
     .unknown()
     .meta({ type: 'table of decimals by symbol, as { USDC = "1" }' })
-    .describe('Units of the currency that a token is worth; a token that is not named buys no credit'),
+    .describe('Units of credit for one token; other tokens buy no credit'),
 } as const;
 
 type TopUpTable = Table<typeof topUpShape>;

@@ -7,18 +7,18 @@ import { secureBaseUrl } from './urls.ts';
 import { plainName, wholeNumber } from './values.ts';
 
 export const upstreamShape = {
-  name: plainName.describe('The name that models use'),
-  base_url: secureBaseUrl.describe('`/chat/completions` is appended to it; no trailing slash'),
-  key: secret.describe('Its bearer token, if it requires one'),
+  name: plainName.describe('Name, for `upstreams` of models'),
+  base_url: secureBaseUrl.describe('`/chat/completions` is appended; no trailing slash'),
+  key: secret.describe('Bearer token'),
   timeout_ms: wholeNumber(1, 3_600_000)
     .default(120_000)
     .describe(
-      'Until an answer begins; without streaming, until it is complete. A pause in it may take half of that, a whole answer five times as much',
+      'Until an answer begins, or is complete if not streamed. A pause in a stream may take half as long, the whole stream five times',
     ),
-  weight: wholeNumber(1, 1_000).default(1).describe('Its share of requests among the upstreams of a model'),
+  weight: wholeNumber(1, 1_000).default(1).describe("Share of requests among a model's upstreams"),
   max_concurrent: wholeNumber(1, 100_000)
     .default(256)
-    .describe('Completions at the same time, of one gateway; half of them may be of free models'),
+    .describe('Simultaneous completions of one gateway; at most half for free models'),
 } as const;
 
 type TimeLimits = Omit<Constants['upstream'], 'idleOfTimeout' | 'totalOfTimeout'>;

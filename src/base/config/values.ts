@@ -49,7 +49,7 @@ export function wholeNumber(min: number, max: number) {
     .min(BigInt(min), expected)
     .max(BigInt(max), expected)
     .transform(Number)
-    .meta({ type: `whole number, ${min.toLocaleString('en')} to ${max.toLocaleString('en')}` });
+    .meta({ type: `${min.toLocaleString('en')} to ${max.toLocaleString('en')}` });
 }
 
 /** What a message of a wrong value says, as a type: without what comes before and after it. */

@@ -11,12 +11,12 @@ import { jobIndex, oneOf, plainName, serviceId } from './values.ts';
 const leastSecretChars = 32;
 
 export const webhookTriggerShape = {
-  name: plainName.describe('The name in logs, metrics and alerts: unique among triggers'),
+  name: plainName.describe('Unique name, in logs, metrics and alerts'),
   kind: oneOf(['webhook']).describe('What calls the job'),
-  service_id: serviceId.describe('The service of the job that is called'),
-  job_index: jobIndex.describe('The job of the service'),
+  service_id: serviceId.describe('The service of the called job'),
+  job_index: jobIndex.describe("The job's index in its service"),
   secret: rotatingSecret.describe(
-    'What senders sign with: `whsec_` and base64 as Standard Webhooks writes it, or text whose bytes are the key',
+    'Key that senders sign with: `whsec_` and base64 (Standard Webhooks), or text whose bytes are the key',
   ),
 } as const;
 

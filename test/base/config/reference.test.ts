@@ -21,14 +21,14 @@ test('a file has at most 220 keys', () => {
 
 test('the reference shows type, default, unit and reload of a key as the schema has them', () => {
   expect(of('', 'quote_ttl_secs')).toMatchObject({
-    type: 'whole number, 10 to 86,400',
+    type: '10 to 86,400',
     byDefault: '300',
     unit: 'seconds',
     isReloadable: true,
     isRequired: false,
   });
   expect(of('[[runners]]', 'services')).toMatchObject({ isRequired: true, byDefault: undefined });
-  expect(of('[[runners]]', 'token')?.type).toBe('secret: "env:NAME" or "file:/path", or a list of two');
+  expect(of('[[runners]]', 'token')?.type).toBe('secret, or two');
   expect(of('[limits]', 'max_body_bytes')?.byDefault).toBe('1_048_576');
 });
 

@@ -57,8 +57,8 @@ export async function reference(args: readonly string[]): Promise<ExitCode> {
 export function referencePage(tables: readonly TableReference[]): string {
   const count = tables.reduce((sum, { keys }) => sum + keys.length, 0);
   const intro = `# Every key of the configuration
-\`tollbook config reference\` prints this page from the schema. A file has at most these ${count} keys: [configuration.md](configuration.md)
-says what they are for. A key with \`*\` changes with a reload. A key that is neither required nor has a default may be left out.`;
+\`tollbook config reference\` prints this page from the schema: ${count} keys, grouped in [configuration.md](configuration.md). A key with \`*\` changes with a
+reload. A key that is neither required nor has a default may be left out. "10 to 20" is a whole number; a secret is \`"env:NAME"\` or \`"file:/path"\`.`;
   return [intro, ...tables.map(tableText)].join('\n\n');
 }
 
