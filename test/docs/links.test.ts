@@ -62,8 +62,8 @@ describe.each(pages)('$file', (page) => {
 
   test('every fenced block is of a language that a test runs, loads or checks, or is an output', () => {
     const languages = new Set(page.blocks.map(({ language }) => language));
-    // test/ha starts its servers with the yaml and conf files of their page, test/operations those of TLS; test/runner compares what is Python with the file that it runs
-    const known = ['sh', 'text', 'toml', 'js', 'sql', 'yaml', 'conf', 'nginx', 'py'];
+    // test/ha starts its servers with the yaml and conf files of their page, test/operations those of TLS
+    const known = ['sh', 'text', 'toml', 'js', 'sql', 'yaml', 'conf', 'nginx'];
     expect([...languages].filter((language) => !known.includes(language))).toEqual([]);
     const outputs = page.blocks.filter(({ language }) => language === 'text');
     const commandLines = /^(?:\$ |npm |npx |node |tollbook |curl |docker |kill |export )/m;

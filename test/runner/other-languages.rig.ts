@@ -7,7 +7,6 @@ import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { type Answer, runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
-import { readPage } from '../support/pages.ts';
 import { payFor } from '../support/payer.ts';
 import { signalProcessesAround } from '../support/processes.ts';
 import { soonMs } from '../support/time-limits.ts';
@@ -354,10 +353,4 @@ for case in map(json.loads, open(sys.argv[2])):
     expect(found).toEqual(cases.map(({ name, refusal }) => [name, refusal]));
     expect(found.length).toBe(64);
   });
-});
-
-test('the page about runners shows the verification of the runner in Python as its file has it', () => {
-  const shown = readPage('docs/runners.md').blocks.filter(({ language }) => language === 'py');
-  expect(shown).toHaveLength(1);
-  expect(readFileSync(pythonRunner, 'utf8')).toContain(shown[0]?.text);
 });
