@@ -1,6 +1,6 @@
 /**
  * A stub facilitator without a chain: every well-formed payment is valid, every settlement succeeds with a transaction
- * hash of its own. Runs as a process of its own and reports its address to its parent.
+ * hash of its own. Runs as its own process and reports its address to its parent.
  *
  * `--funded ADDRESS`: the only account with money; without it every payer has money. `--verify-ms` and `--settle-ms`: how long an
  * answer takes on average, as those of a facilitator that asks a chain; half as long to one and a half times as long, so that clients that

@@ -12,7 +12,7 @@ import { row, ruler, whole } from './report.ts';
 import { startTollbook } from './tollbook.ts';
 
 /**
- * Each has a budget of its own, by the defaults 600 requests a minute: 512 of them may ask 5,120 times a second. An address has one
+ * Each has its own budget, by the defaults 600 requests a minute: 512 of them may ask 5,120 times a second. An address has one
  * connection, so this is also how many requests are in flight.
  */
 const addresses = Array.from({ length: 512 }, (_, at) => `127.0.${2 + (at >> 7)}.${1 + (at & 127)}`);

@@ -1,5 +1,5 @@
 /**
- * The load generator: a process of its own that sends what its parent asks for. Requests are built before the clock
+ * The load generator: its own process that sends what its parent asks for. Requests are built before the clock
  * starts; then each connection sends its next request as soon as the previous one is answered.
  */
 import { connect, type Socket } from 'node:net';

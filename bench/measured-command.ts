@@ -12,7 +12,7 @@ export interface Measured {
 }
 
 /**
- * Runs `tollbook` with these arguments in a process of its own.
+ * Runs `tollbook` with these arguments in its own process.
  * @throws where it does not end with `code`
  */
 export async function runMeasured(

@@ -9,7 +9,7 @@ import type { TollbookOptions } from './tollbook.ts';
 import { startTollbook } from './tollbook.ts';
 
 /**
- * Tollbook in two configurations, and the official x402 middlewares. Each gateway has a ledger of its own: on a shared one the gateway
+ * Tollbook in two configurations, and the official x402 middlewares. Each gateway has its own ledger: on a shared one the gateway
  * that is not measured would take part in the background work of the other.
  */
 export async function startPaymentTargets({ keep, dir }: Bench, stage: Stage): Promise<Target[]> {

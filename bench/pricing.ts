@@ -25,7 +25,7 @@ const service = loadSync(proto, { keepCase: true })[
 const Client = grpc.makeGenericClientConstructor(service, 'PricingService');
 type Ask = (request: object, done: grpc.requestCallback<object>) => grpc.ClientUnaryCall;
 
-/** Clients of one server; each has a connection of its own. */
+/** Clients of one server; each has its own connection. */
 function clientsOf(url: string): readonly grpc.Client[] {
   const options = { 'grpc.use_local_subchannel_pool': 1 };
   return Array.from(

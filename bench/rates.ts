@@ -67,7 +67,7 @@ const token: AcceptedToken = {
 
 function rateOf(text: string): Rate {
   const rate = parseRate(text);
-  if (!rate) throw new Error(`${text} is no rate`);
+  if (!rate) throw new Error(`${text} is not a rate`);
   return rate;
 }
 

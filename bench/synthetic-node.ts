@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { boundPort } from '../src/devnet/ports.ts';
 import { hex32Of, paidJob, payTo } from '../test/support/synthetic-ledger.ts';
 
-/** The block of the first synthetic job; each later one has a block of its own. */
+/** The block of the first synthetic job; each later one has its own block. */
 const firstBlock = 1_000;
 const transferred = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 const payers = 50;

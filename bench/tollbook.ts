@@ -20,7 +20,7 @@ export interface TollbookProcess {
   stop(): Promise<void>;
 }
 
-/** A gateway as an operator runs it: `tollbook serve` in a process of its own, with one log line per request to /dev/null. */
+/** A gateway as an operator runs it: `tollbook serve` in its own process, with one log line per request to /dev/null. */
 export async function startTollbook(options: TollbookOptions): Promise<TollbookProcess> {
   const port = await freePort();
   const file = path.join(options.dir, `gateway-${port}.toml`);

@@ -2,7 +2,7 @@
 //   GATEWAY_URL=http://127.0.0.1:8402 RUNNER_TOKEN=… node_modules/.bin/node examples/trigger-runner.ts
 // where the token is that of a [[runners]] entry with mode = "lease". docs/triggers.md has the [[triggers]] that call it.
 import { z } from 'zod';
-// in a project of your own: from '@tollbook/runner'
+// in your own project: from '@tollbook/runner'
 import { createRunner, job } from '../src/runner/index.ts';
 
 const { GATEWAY_URL = 'http://127.0.0.1:8402', RUNNER_TOKEN = '', SERVICE_ID = '1' } = process.env;

@@ -2,7 +2,7 @@
 //   GATEWAY_URL=http://127.0.0.1:8402 RUNNER_TOKEN=… node_modules/.bin/node examples/webhook-runner.ts
 // where the gateway has a [[triggers]] entry with kind = "webhook" for the job. examples/send-webhook.sh sends one.
 import { z } from 'zod';
-// in a project of your own: from '@tollbook/runner'
+// in your own project: from '@tollbook/runner'
 import { createRunner, type Handler, job } from '../src/runner/index.ts';
 
 const { GATEWAY_URL = 'http://127.0.0.1:8402', RUNNER_TOKEN = '', SERVICE_ID = '1' } = process.env;

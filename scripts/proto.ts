@@ -55,7 +55,7 @@ export function generate(): string {
   return file.content;
 }
 
-/** protobufjs has a conversion of its own, which leaves out comments, presence and full type names. */
+/** protobufjs has its own conversion, which leaves out comments, presence and full type names. */
 function describeFile(): MessageInitShape<typeof FileDescriptorProtoSchema> {
   const source = readFileSync(path.join(root, 'proto', name), 'utf8');
   const parsed = protobuf.parse(source, { keepCase: true, alternateCommentMode: true });

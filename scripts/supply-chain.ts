@@ -29,7 +29,7 @@ if (values.licences) {
   if (!values.offline) checkSignatures();
 }
 
-/** npm verifies the registry's signature of each installed package. A registry that cannot be asked is reported and is no failure. */
+/** npm verifies the registry's signature of each installed package. A registry that cannot be asked is reported and is not a failure. */
 function checkSignatures(): void {
   const asked = spawnSync('npm', ['audit', 'signatures'], { encoding: 'utf8', timeout: 60_000 });
   const text = `${asked.stdout ?? ''}${asked.stderr ?? ''}`.trim();

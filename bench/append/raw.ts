@@ -8,7 +8,7 @@ const q = (text: string): string => pg.escapeLiteral(text);
 /** Of a quote's digest. */
 const streamKey = (digest: string): string => `'\\x${digest.slice(2)}'`;
 
-/** The limit: the same rows in one transaction, without lock, checks, order or answer, in a lane of their own. */
+/** The limit: the same rows in one transaction, without lock, checks, order or answer, in their own lane. */
 export async function insertRaw(client: pg.Client, commands: readonly LaneCommand[]): Promise<number[]> {
   const events = commands.flatMap(({ stream, expect = 0, events: list }) =>
     list.map(

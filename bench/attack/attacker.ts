@@ -1,6 +1,6 @@
 /**
- * Eight hostile clients, each with an address of its own, that together send at a fixed rate until their parent stops them. Runs
- * as a process of its own. A request that finds all connections busy is not sent; the result tells how many were.
+ * Eight hostile clients, each with its own address, that together send at a fixed rate until their parent stops them. Runs
+ * as its own process. A request that finds all connections busy is not sent; the result tells how many were.
  */
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';

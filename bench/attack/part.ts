@@ -65,7 +65,7 @@ interface Scenario {
   readonly secs: number;
 }
 
-/** Honest clients have addresses of their own, and others in each run, so that none spends its budget: a request for an offer counts. */
+/** Honest clients have their own addresses, and others in each run, so that none spends its budget: a request for an offer counts. */
 const honestAddresses = (run: number): string[] =>
   Array.from({ length: 64 }, (_, at) => `127.0.${1 + (run % 200)}.${at + 1}`);
 let runs = 0;

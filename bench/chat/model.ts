@@ -1,6 +1,6 @@
 /**
  * An upstream with one fixed answer, whole or as a stream, sent at once: each event of a stream is a write
- * of its own. Runs as a process of its own and reports its address to its parent.
+ * of its own. Runs as its own process and reports its address to its parent.
  */
 import { createServer, type Socket } from 'node:net';
 import { boundPort } from '../../src/devnet/ports.ts';

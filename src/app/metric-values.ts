@@ -146,7 +146,7 @@ export function jobsFigures({ status, read, isCircuitOpen, rates, listings }: Jo
     },
     {
       name: 'tollbook_call_oldest_failing_seconds',
-      help: 'How old the oldest call is whose last delivery failed, by service and its runners; 0 where there is none',
+      help: 'How old the oldest call is whose last delivery failed, by service and its runners; 0 if there is none',
       labels,
       read: () => known(read.value?.queue.deliveries, ({ oldestFailingMs }) => oldestFailingMs / 1_000),
     },
@@ -233,7 +233,7 @@ function settlementFigures(read: JobsFigures['read']): Figure[] {
     ),
     one(
       'tollbook_settlement_oldest_open_seconds',
-      'How long ago the oldest settlement without a known outcome was started; 0 where there is none',
+      'How long ago the oldest settlement without a known outcome was started; 0 if there is none',
       () => read.value && read.value.queue.openSettlements.oldestMs / 1_000,
     ),
   ];
@@ -248,7 +248,7 @@ function callbackFigures(read: JobsFigures['read']): Figure[] {
     ),
     one(
       'tollbook_callback_oldest_due_seconds',
-      'How old the oldest end of a call is whose callback waits to be sent; 0 where there is none',
+      'How old the oldest end of a call is whose callback waits to be sent; 0 if there is none',
       () => {
         const due = read.value?.queue.dueCallbacks;
         return due && due.oldestMs / 1_000;
@@ -336,7 +336,7 @@ export function chatFigures({ status, holds, funds }: ChatFigures): Figure[] {
     ),
     one(
       'tollbook_hold_oldest_seconds',
-      'How long ago the oldest credit that is held was held; 0 where there is none',
+      'How long ago the oldest credit that is held was held; 0 if there is none',
       () => oldestSecs(holds),
     ),
     ...gasFigures(() => {
@@ -366,7 +366,7 @@ export function logFigures({ sealEveryMs, hasAnchors, lags, unsealed, funds }: L
     one('tollbook_log_unsealed_events', 'Events that no checkpoint covers yet', () => unsealed.value?.count),
     one(
       'tollbook_log_oldest_unsealed_seconds',
-      'How old the oldest event is that no checkpoint covers yet; 0 where there is none',
+      'How old the oldest event is that no checkpoint covers yet; 0 if there is none',
       () => oldestSecs(unsealed),
     ),
     one('tollbook_log_seal_interval_seconds', 'How often a checkpoint is signed', () => sealEveryMs / 1_000),

@@ -36,7 +36,7 @@ function linked(draft: string, file: string): boolean {
   }
 }
 
-/** The running process that has the lock; undefined where there is none. */
+/** The running process that has the lock; undefined if there is none. */
 function holder(file: string): number | undefined {
   let text: string;
   try {

@@ -57,7 +57,7 @@ const faults = {
   usage_twice: (scene) => [okHead(scene), ...written(framesWithTwoUsages(scene))],
   choices_null: (scene) => [okHead(scene), ...written(framesWithNull(scene))],
   malformed_chunk: (scene) => [okHead(scene), ...beginning(scene), { write: 'data: {"choices":[{\n\n' }],
-  invalid_sse: (scene) => [okHead(scene), { write: 'this is no event stream\n\n' }],
+  invalid_sse: (scene) => [okHead(scene), { write: 'this is not an event stream\n\n' }],
   html: () => [head(200, 'text/html; charset=utf-8'), { write: html }],
   empty: (scene) => [okHead(scene)],
   error_in_stream: (scene) => [

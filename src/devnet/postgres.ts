@@ -38,7 +38,7 @@ export interface EmbeddedPostgres {
 }
 
 /**
- * Starts a PostgreSQL of our own from the npm binaries. It listens on a Unix socket in a private directory
+ * Starts our own PostgreSQL from the npm binaries. It listens on a Unix socket in a private directory
  * only, and it ends when this process does, SIGKILL included.
  * @throws with the server's own message when it does not start, also when `dir` is already in use
  */

@@ -59,7 +59,7 @@ export interface TriggeredCall<
   readonly trigger: Kind;
   /** The trigger's name in the gateway's configuration. */
   readonly triggerName: string;
-  /** What this firing of the trigger is told apart by: a webhook's id, a schedule's time, the place of a log on a chain. */
+  /** What this firing of the trigger is identified by: a webhook's id, a schedule's time, the place of a log on a chain. */
   readonly triggerId: string;
   readonly quoteDigest?: undefined;
   readonly paymentNetwork?: undefined;

@@ -10,7 +10,7 @@ export interface Lease {
   readonly expiresAt: unknown;
 }
 
-/** Reads the answer to a lease request; undefined where it is none. */
+/** Reads the answer to a lease request; undefined if it is not one. */
 export function readLeases(answer: unknown): Lease[] | undefined {
   const calls = isRecord(answer) ? answer['calls'] : undefined;
   if (!Array.isArray(calls)) return undefined;

@@ -28,7 +28,7 @@ export interface RunnerOptions extends Hooks {
 export interface Runner {
   /** Takes pushed calls. Rejects where the address is taken. */
   listen(options: ListenOptions): Promise<Listening>;
-  /** The same for a server of your own. Never rejects. */
+  /** The same for your own server. Never rejects. */
   handle(request: PushRequest, options: { readonly secret: string }): Promise<PushAnswer>;
   /**
    * Fetches calls until the runner stops: resolves then. Rejects with a RunnerError where the gateway refuses this

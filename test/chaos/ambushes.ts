@@ -9,7 +9,7 @@ export interface Ambushes {
   stallFailure(nonce: string): void;
   /** The append that starts this payment is stalled until it is let go. */
   stallStart(nonce: string): { readonly begun: Promise<void>; letGo(): void };
-  /** The facilitator answers each request with this payment with an error of its own. */
+  /** The facilitator answers each request with this payment with its own error. */
   provokeErrors(nonce: string): void;
   /** The planned answer to a request, if there is one. */
   answer(request: FacilitatorRequest, forward: () => Promise<Answer>): Promise<Reply | undefined>;

@@ -63,7 +63,7 @@ async function issue(
   return undefined;
 }
 
-/** Records the quote and makes its token, as the gateway in such a program does. Throws where the database is away. */
+/** Records the quote and makes its token, as the gateway in such a program does. Throws where the database is unreachable. */
 async function record(
   url: string,
   { accepts }: Offer,

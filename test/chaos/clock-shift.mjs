@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 
-// oxlint-disable-next-line node/no-process-env -- a file of its own, loaded before the program
+// oxlint-disable-next-line node/no-process-env -- its own file, loaded before the program
 const file = process.env.CHAOS_CLOCK_FILE;
 const readEveryMs = 20;
 const realNow = Date.now;

@@ -71,7 +71,7 @@ async function retry(act: () => Promise<void>): Promise<void> {
     try {
       return await act();
     } catch {
-      // the database is away
+      // the database is unreachable
       await sleep(retryEveryMs);
     }
   }

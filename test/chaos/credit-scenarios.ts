@@ -15,7 +15,7 @@ const rivals = 4;
 const madeKey = z.object({ key: z.string() });
 const credits = z.object({ balance: z.string() });
 
-/** Buys credit over x402 with a wallet of its own, signs in with it, makes an API key, and asks for completions. */
+/** Buys credit over x402 with its own wallet, signs in with it, makes an API key, and asks for completions. */
 export async function buyCreditAndAsk(running: RunningScenario): Promise<void> {
   const { parts, random } = running;
   const wallet = privateKeyToAccount(random.hex32());
@@ -77,7 +77,7 @@ async function makeKey(
   return undefined;
 }
 
-/** A client address of its own: attempts to sign in are counted by it. */
+/** Its own client address: attempts to sign in are counted by it. */
 function addressOf(random: Random): string {
   return `198.51.${random.between(0, 255)}.${random.between(1, 254)}`;
 }

@@ -20,7 +20,7 @@ export interface GatewaySlot {
   resume(): void;
   /** SIGTERM; resolves when the next process listens. One that does not end in order is a fault. */
   restart(): Promise<void>;
-  /** Kills it; resolves when the next process listens or has ended, which is no fault until `resume`. */
+  /** Kills it; resolves when the next process listens or has ended, which is not a fault until `resume`. */
   startAgain(): Promise<'up' | 'refused'>;
   stop(): Promise<void>;
   /** What ended without having been killed, with its last words. */
@@ -39,7 +39,7 @@ export interface GatewaySlotOptions {
   readonly clockFile?: string;
   /** Of the configuration; those of the fault harness where they are left out. */
   readonly constants?: ConstantChanges;
-  /** Whether a gateway that does not come up may be excused: its database is away. */
+  /** Whether a gateway that does not come up may be excused: its database is unreachable. */
   readonly isExcused: () => boolean;
 }
 

@@ -42,7 +42,7 @@ async function expireTopUpLeases(owner: pg.Client): Promise<void> {
 /** Leases of top-ups expire again and again while their holders work on. */
 export async function expireLeases(url: () => string, isOver: AbortSignal): Promise<void> {
   while (!isOver.aborted) {
-    // a database that is away is asked again
+    // a database that is unreachable is asked again
     await withOwner(url(), expireTopUpLeases).catch(() => {});
     await sleep(expireEveryMs, undefined, { signal: isOver }).catch(() => {});
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 
-/** Descriptions of the work that is left; empty when there is none. */
+/** Descriptions of the work that is left; empty if there is none. */
 export type ListOpenWork = () => Promise<string[]>;
 
 const pollMs = 100;

@@ -103,7 +103,7 @@ async function copy(from: string, to: string): Promise<void> {
   if (readdirSync(to).length === 0) throw new Error(`${from} could not be copied`);
 }
 
-/** PostgreSQL runs under an account of its own. */
+/** PostgreSQL runs under its own account. */
 function writeOwned(data: string, name: string, text: string): void {
   const file = path.join(data, name);
   const { uid, gid } = statSync(data);

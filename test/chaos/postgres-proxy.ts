@@ -5,7 +5,7 @@ import { appendedTypes, backendPid, createFrameReader, type Frame, lostServer } 
 
 /** A message on its way to the database: an append, or the end of any other question. */
 export interface Message {
-  /** Of the events it appends; undefined where it is no append. */
+  /** Of the events it appends; undefined where it is not an append. */
   readonly appends: ReadonlySet<string> | undefined;
   readonly backendPid: number | undefined;
   /** Its text; only useful for an append. */

@@ -48,7 +48,7 @@ export interface CompletionAttempt {
   readonly chatId?: string | undefined;
   /** Whether the client read all of its answer; `left`: the client closed the connection itself. */
   readonly end: 'whole' | 'broken' | 'left';
-  /** What the answer says it used, where it was no stream and whole. */
+  /** What the answer says it used, where it was not a stream and whole. */
   readonly usage?: { readonly prompt_tokens: number; readonly completion_tokens: number } | undefined;
 }
 

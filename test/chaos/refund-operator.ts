@@ -149,7 +149,7 @@ export async function startRefundOperator(parts: OperatorParts): Promise<RefundO
   };
 
   const round = async (): Promise<void> => {
-    // what fails, because the database is away, is done in the next round
+    // what fails, because the database is unreachable, is done in the next round
     const done = await Promise.allSettled([makeBatch(), requeueSome(), requeueSome(longestWaitMs)]);
     const sent = await Promise.allSettled([sendPlanned()]);
     for (const one of [...done, ...sent])

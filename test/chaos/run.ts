@@ -373,7 +373,7 @@ function decidedNonces({ landedLate, voided, signed }: Records, hasReorgs: boole
 /** Lets the call of a stalled payment age and be due, until it is settled again. Which gateway takes it is chance. */
 async function ageWhile(url: () => string, nonce: string, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
-    // a database that is away is asked again
+    // a database that is unreachable is asked again
     await withOwner(url(), (owner) => ageCall(owner, nonce)).catch(() => {});
     await sleep(ageEveryMs);
   }

@@ -1,4 +1,4 @@
-/** A runner as a process of its own, so that it can die: `push PORT` or `lease GATEWAY_URL`, its token, and for how long it holds calls. Prints one line per run. */
+/** A runner as its own process, so that it can die: `push PORT` or `lease GATEWAY_URL`, its token, and for how long it holds calls. Prints one line per run. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRunner, type Job, job, type JobCall, Refuse, RetryLater } from '../../src/runner/index.ts';
 import { sha256 } from '../../src/base/values/sha256.ts';

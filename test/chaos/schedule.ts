@@ -44,7 +44,7 @@ export interface Turnover {
   readonly hasLog: boolean;
   /** When the backup is made. */
   readonly atMs: number;
-  /** How long the first server goes on after that; what an asynchronous standby or a backup lacks. */
+  /** How long the first server continues after that; what an asynchronous standby or a backup lacks. */
   readonly forMs: number;
 }
 

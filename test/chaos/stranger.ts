@@ -2,7 +2,7 @@ import { Agent, fetch } from 'undici';
 import { header } from '../support/payer.ts';
 import { type JobRequest, timeLimit } from './client.ts';
 
-/** Hostile clients have addresses of their own: limits by address must stop them, and no other client. */
+/** Hostile clients have their own addresses: limits by address must stop them, and no other client. */
 export const strangers = { provoker: '127.0.0.66', flooder: '127.0.0.67' } as const;
 type Stranger = keyof typeof strangers;
 

@@ -124,7 +124,7 @@ describe("the devnet's facilitator", () => {
 
   test.each([
     ['a body that is not JSON', '{"paymentPayload":', 400],
-    ['a body that is no payment', '{"paymentPayload":{}}', 400],
+    ['a body that is not a payment', '{"paymentPayload":{}}', 400],
     ['a body that is too long', JSON.stringify('x'.repeat(64 * 1024)), 413],
   ])('refuses %s', async (_, body, status) => {
     const response = await fetch(`${devnet.facilitatorUrl}/settle`, { method: 'POST', body });

@@ -71,7 +71,7 @@ describe.each(pages)('$file', (page) => {
   });
 });
 
-/** Prose that begins with the product's name is no command: only backticks and shell blocks call one. */
+/** Prose that begins with the product's name is not a command: only backticks and shell blocks call one. */
 test('commands and options on the pages exist', () => {
   const unknown = pages.flatMap((page) => {
     const code = page.blocks.filter(({ language }) => language === 'sh').map(({ text }) => text);

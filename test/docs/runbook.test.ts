@@ -45,7 +45,7 @@ test('the runbook has one entry for each kind of alert that the gateway sends', 
   const source = readFileSync(path.join(root, 'src/base/values/alert-condition.ts'), 'utf8');
   const [, union = ''] = /type AlertKind =([^;]*);/.exec(source) ?? [];
   const conditions = [...union.matchAll(/'(\w+)'/g)].map(([, kind = '']) => kind);
-  // the last two are alerts without an event of their own
+  // the last two are alerts without their own event
   const events = [...typesListing('followUps', 'alert'), 'unreadable_event', 'ledger_inconsistent'];
   const kinds = [...ownAlerts.matchAll(/^\| `(\w+)` \|/gm)].map(([, kind = '']) => kind);
   expect(kinds.toSorted()).toEqual([...conditions, ...events].toSorted());

@@ -37,7 +37,7 @@ export function startCustomers(
       const payment = await signOffer(offerOf(asked), { account });
       await post(url, body, { ...headers, ...header(payment) });
     } catch {
-      // a gateway is away or silent
+      // a gateway is unreachable or silent
     }
   };
   const chat = async (): Promise<void> => {

@@ -16,7 +16,7 @@ test('the drill has a fault for each alert of the rules, and for no other', () =
   expect(uncovered(`${shippedRules}      - alert: TollbookOther\n`)).toEqual(['TollbookOther has no fault']);
   expect(uncovered(shippedRules.replace('alert: TollbookDown', 'alert: Down'))).toEqual([
     'Down has no fault',
-    'TollbookDown is no alert of the rules',
+    'TollbookDown is not an alert of the rules',
   ]);
 });
 

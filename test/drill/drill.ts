@@ -30,7 +30,7 @@ export function uncovered(rules: string): string[] {
     ...alerts.filter((name) => !faults[name]?.length).map((name) => `${name} has no fault`),
     ...Object.keys(faults)
       .filter((name) => !alerts.includes(name))
-      .map((name) => `${name} is no alert of the rules`),
+      .map((name) => `${name} is not an alert of the rules`),
   ];
 }
 

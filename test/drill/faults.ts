@@ -108,7 +108,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
   ],
   TollbookFacilitatorDegraded: [
     {
-      what: 'the facilitator is away',
+      what: 'the facilitator is unreachable',
       begin: ({ facilitator }) => misbehave(facilitator, () => 'away'),
     },
     {
@@ -144,7 +144,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
   ],
   TollbookChainDown: [
     {
-      what: "the chain's RPC is away",
+      what: "the chain's RPC is unreachable",
       labels: { network: 'eip155:84532' },
       begin: ({ chain }) => misbehave(chain, () => 'away'),
     },
@@ -156,7 +156,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
   ],
   TollbookRateNotCurrent: [
     {
-      what: "the only source of a token's rate is away",
+      what: "the only source of a token's rate is unreachable",
       labels: { symbol: 'EURC' },
       begin: ({ rates }) => misbehave(rates, () => 'away'),
     },
@@ -186,14 +186,14 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
   ],
   TollbookTriggerBehind: [
     {
-      what: 'the RPC whose events a trigger follows is away',
+      what: 'the RPC whose events a trigger follows is unreachable',
       labels: { trigger: followingTrigger },
       begin: ({ chain }) => misbehave(chain, () => 'away'),
     },
   ],
   TollbookDiscoveryUnknown: [
     {
-      what: 'the discovery service is away',
+      what: 'the discovery service is unreachable',
       async begin(rig) {
         const back = await misbehave(rig.discovery.peer, () => 'away');
         const end = repeat(betweenLooksMs, () => lookNow(rig));
@@ -207,7 +207,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
   ],
   TollbookSettlementsUnknown: [
     {
-      what: 'settling is never answered, and the chain is away',
+      what: 'settling is never answered, and the chain is unreachable',
       async begin({ facilitator, chain, customers }) {
         const ends = [
           await misbehave(facilitator, (path) => (path === '/settle' ? 'silent' : 'well')),
@@ -235,7 +235,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
   ],
   TollbookDeliveriesFailing: [
     {
-      what: 'the runner that calls are pushed to is away',
+      what: 'the runner that calls are pushed to is unreachable',
       labels: { service: '1', runner: pushRunnerName },
       begin: ({ runner }) => misbehave(runner, () => 'away'),
     },
@@ -261,7 +261,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
   ],
   TollbookModelDown: [
     {
-      what: "a model's only upstream is away",
+      what: "a model's only upstream is unreachable",
       begin: ({ upstream }) => misbehave(upstream, () => 'away'),
     },
     {

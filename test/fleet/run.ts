@@ -9,7 +9,7 @@ import { fleetConfig, type FleetMode, makeCalls, startFleetGateways } from './ga
 
 export interface FleetOptions {
   readonly mode: FleetMode;
-  /** Of a migrated database of its own. */
+  /** Of its own migrated database. */
   readonly databaseUrl: string;
   /** For the mode `jetstream`. */
   readonly nats?: NatsCluster;
@@ -108,7 +108,7 @@ export async function runFleet(options: FleetOptions): Promise<FleetReport> {
   }
 }
 
-/** Kills a runner every second or so, and a server of the broker, one of which is away at a time; each is started again. */
+/** Kills a runner every second or so, and a server of the broker, one of which is unreachable at a time; each is started again. */
 async function kill(
   { seed, nats }: FleetOptions,
   fleet: GuardedChild[],

@@ -76,7 +76,7 @@ job_index = 0
 secret = "env:RUNNER_TOKEN"
 `;
 
-/** A gateway as a process of its own, with the clock in it. */
+/** A gateway as its own process, with the clock in it. */
 async function startGateway() {
   const dir = temporaryFolder();
   const schemaFile = path.join(dir, 'schema.json');

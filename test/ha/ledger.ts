@@ -26,7 +26,7 @@ export async function createLedger(primary: string): Promise<void> {
   await migrate(repositoryRoot, ledgerUrl(primary));
 }
 
-/** Runs a query once, over a connection of its own; repeats it while the database cannot be reached. */
+/** Runs a query once, over its own connection; repeats it while the database cannot be reached. */
 export async function ask<Row extends pg.QueryResultRow>(
   url: string,
   text: string,

@@ -24,7 +24,7 @@ export interface Place {
 export const plants = { etcd3: ['\netcd:\n', '\netcd3:\n'] } as const;
 export type PlantName = keyof typeof plants;
 
-/** The ports of the page are used as they are: each run has addresses of its own. */
+/** The ports of the page are used as they are: each run has its own addresses. */
 export const ports = { postgres: 5432, patroni: 8008, haproxy: 5000 } as const;
 
 const [etcdText = '', haproxyText = ''] = blocksOf('conf');

@@ -150,7 +150,7 @@ export function read(
   });
 }
 
-/** People who open an account, each from an address of their own. */
+/** People who open an account, each from their own address. */
 export function signUp(parts: ClientParts, name: string, random: Random): Promise<void> {
   let count = 0;
   return again(parts, random, { from: 1_500, to: 2_500 }, async () => {

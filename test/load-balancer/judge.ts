@@ -32,7 +32,7 @@ const wanted: Readonly<Record<Operation, number>> = {
 };
 
 /**
- * The only other answers that are no failures: those by which a gateway says that it needs a peer that is away. All of them come
+ * The only other answers that are no failures: those by which a gateway says that it needs a peer that is unreachable. All of them come
  * before anything is charged, which the ledger must show; `settlement_pending` says that the payment may have been made, and that
  * the gateway finds out.
  */

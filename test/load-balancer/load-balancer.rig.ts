@@ -35,7 +35,7 @@ test('an answer about an unreachable peer, before any payment, is the only one t
 });
 
 test.skipIf(missing.length > 0)(
-  `behind a load balancer no honest request fails while gateways restart, peers are away and a service is poisoned${absence}`,
+  `behind a load balancer no honest request fails while gateways restart, peers are unreachable and a service is poisoned${absence}`,
   async () => {
     const random = createRandom(String(Date.now()));
     const closing: (() => Promise<unknown>)[] = [];

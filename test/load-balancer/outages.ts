@@ -6,7 +6,7 @@ import type { Answer, Reply } from '../chaos/http-proxy.ts';
 export const peers = ['facilitator', 'chain', 'push runner', 'lease runner', 'model', 'mail'] as const;
 export type Peer = (typeof peers)[number];
 
-/** How a peer is away: it closes connections, says nothing, or a proxy in front of it answers 502. */
+/** How a peer is unreachable: it closes connections, says nothing, or a proxy in front of it answers 502. */
 export const absences = ['cut', 'silent', 'error'] as const;
 export type Absence = (typeof absences)[number];
 

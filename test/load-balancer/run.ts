@@ -29,7 +29,7 @@ export interface LoadBalancerOptions {
   /** Of a migrated database, by its owner. */
   readonly databaseUrl: string;
   readonly random: Random;
-  /** Each gateway is restarted at least so often, and again and again while peers are away. */
+  /** Each gateway is restarted at least so often, and again and again while peers are unreachable. */
   readonly restarts: number;
   readonly outages: readonly PlannedOutage[];
   readonly buyers: number;
@@ -55,7 +55,7 @@ export interface LoadBalancerReport {
 const answersMs = 60_000;
 const betweenOutagesMs = 500;
 
-/** Honest clients use two gateways through the balancer while gateways restart and peers are away. */
+/** Honest clients use two gateways through the balancer while gateways restart and peers are unreachable. */
 export async function runLoadBalancer(options: LoadBalancerOptions): Promise<LoadBalancerReport> {
   const startedAt = performance.now();
   const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-lb-'));

@@ -212,7 +212,7 @@ test('with a dump of the whole database one can neither sign in, use a key, read
   const issued = await useAll(gateway, async (response) => response.text());
   const { values } = await dumpDatabase(gateway.database);
   let address = 0;
-  // each attempt comes from an address of its own, so that no limit answers in place of the check
+  // each attempt comes from its own address, so that no limit answers in place of the check
   const from = () => ({ 'x-forwarded-for': `198.18.${(address += 1) >> 8}.${address & 255}` });
   const status = async (where: string, headers: Record<string, string>, body?: unknown) => {
     const response = await fetch(gateway.url + where, {

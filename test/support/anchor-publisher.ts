@@ -14,7 +14,7 @@ export interface AnchorPublisher {
   publish(size: number, origin?: string): Promise<void>;
 }
 
-/** An account of its own with ether, which publishes to the checkpoint contract of a devnet. Stopped when the test ends. */
+/** Its own account with ether, which publishes to the checkpoint contract of a devnet. Stopped when the test ends. */
 export async function startPublisher(rpcUrl: string): Promise<AnchorPublisher> {
   const key = generatePrivateKey();
   const by = privateKeyToAddress(key);

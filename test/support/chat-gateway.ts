@@ -144,7 +144,7 @@ export async function startChatGateway(options: ChatGatewayOptions = {}): Promis
 }
 
 /**
- * One gateway for all tests of a file that do not disturb each other. Each test asks it from an address of its own, and finds only its own
+ * One gateway for all tests of a file that do not disturb each other. Each test asks it from its own address, and finds only its own
  * calls of the upstream.
  */
 export function useChatGateway(options?: ChatGatewayOptions): () => ChatGateway {

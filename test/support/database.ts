@@ -71,7 +71,7 @@ async function makeDatabase(): Promise<TestDatabase> {
   };
 }
 
-/** Uses a connection of its own. */
+/** Uses its own connection. */
 export async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client(url);
   await client.connect();

@@ -154,7 +154,7 @@ export async function testConfig(options: TestGatewayOptions): Promise<Config> {
   return config;
 }
 
-/** A real gateway in this process, on a port of its own. Stopped when the test ends. */
+/** A real gateway in this process, on its own port. Stopped when the test ends. */
 export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
   const config = await testConfig(options);
   const logger = options.logger ?? pino({ level: 'silent' });

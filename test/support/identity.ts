@@ -29,7 +29,7 @@ export interface IdentityGateway extends ChatGateway {
   readonly mailDir: string;
   /** Reloads with another session secret, and a second one beside it. */
   replaceSecret(inUse: string, second?: string): Promise<readonly string[]>;
-  /** A browser of its own, at this client address. */
+  /** Its own browser, at this client address. */
   browser(address?: string): Browser;
   /** The mails to an address, oldest first; waits until there are `count`. */
   mails(to: string, count?: number): Promise<string[]>;
@@ -127,7 +127,7 @@ export interface Answer {
   readonly json: any;
 }
 
-/** A browser of its own, at a client address. */
+/** Its own browser, at a client address. */
 export function createBrowser(origin: string, address: string): Browser {
   const cookies = new Map<string, string>();
   const browser: Browser = {

@@ -3,7 +3,7 @@ import type http from 'node:http';
 import { onTestFinished } from 'vitest';
 import { boundPort } from '../../src/devnet/ports.ts';
 
-/** Where a server listens, on a port of its own, until the test ends. */
+/** Where a server listens, on its own port, until the test ends. */
 export async function listening(server: http.Server): Promise<string> {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => server.close().closeAllConnections());

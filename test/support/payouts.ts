@@ -31,7 +31,7 @@ type LandedSpend = Extract<CreditsAnswer, { kind: 'landed' }>;
 const nodeOf = ({ chain }: Pick<SpendChain, 'chain'>) =>
   createTestClient({ mode: 'anvil', transport: http(chain.rpcUrl) });
 
-/** What pays out spends on a chain, with a database of its own; `change` changes its settings. */
+/** What pays out spends on a chain, with its own database; `change` changes its settings. */
 export async function setUpPayouts({ chain }: SpendChain, change: Partial<SpendContext['settings']> = {}) {
   const database = await createDatabase();
   const settings: SpendContext['settings'] = {

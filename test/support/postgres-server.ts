@@ -67,7 +67,7 @@ async function startEmbedded(): Promise<TestServer> {
   const postgres = await startEmbeddedPostgres({
     dir: path.join(dir, 'pg'),
     durable: false,
-    // the files are in memory: asking a process of their own to read them costs more
+    // the files are in memory: asking their own process to read them costs more
     settings: { max_connections: '300', file_copy_method: 'copy', io_method: 'sync' },
   });
   return {

@@ -19,7 +19,7 @@ export const route = '/tollbook.pricing.v1.PricingService/GetJobPrice';
 export const operator = keySigner(devnetKeys.payer);
 export const prices: ReadonlyMap<string, bigint> = new Map([['1/0', 10n ** 15n]]);
 
-/** A server on a port of its own. Stopped when the test ends. */
+/** A server on its own port. Stopped when the test ends. */
 export async function startPricing(
   options: Partial<PricingEngineOptions> = {},
   server: Partial<PricingServerOptions> = {},

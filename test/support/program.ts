@@ -15,7 +15,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** `tollbook`, or another program, as a process of its own. */
+/** `tollbook`, or another program, as its own process. */
 export interface Program {
   readonly pid: number;
   readonly stdout: () => string;
@@ -78,10 +78,10 @@ export function startTollbook(args: readonly string[], env: Variables = {}): Pro
   return program;
 }
 
-/** These serve until they are stopped by a signal, so that they need a process of their own. */
+/** These serve until they are stopped by a signal, so that they need their own process. */
 const servers = new Set(['start', 'devnet', 'serve', 'pricing']);
 
-/** Runs a command to its end, in this process where it is no server. */
+/** Runs a command to its end, in this process where it is not a server. */
 export async function tollbook(args: readonly string[], env: Variables = {}): Promise<Ended> {
   if (servers.has(args[0] ?? '')) return startTollbook(args, env).ended;
   return { ...(await runInProcess(args, env)), signal: null };

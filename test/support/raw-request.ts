@@ -12,7 +12,7 @@ export interface RawRequest {
   text(): string;
 }
 
-/** Sends the head of a POST over a connection of its own. The caller sends the body, or does not. */
+/** Sends the head of a POST over its own connection. The caller sends the body, or does not. */
 export async function sendHead(
   url: string,
   path: string,

@@ -46,7 +46,7 @@ export async function runInProcess(args: readonly string[], env: Variables): Pro
   return { code, stdout: run.stdout.text(), stderr: run.stderr.text() };
 }
 
-/** Once for each process: what is written and read outside of a command goes on as before. */
+/** Once for each process: what is written and read outside of a command continues as before. */
 function capture(): void {
   if (isCapturing) return;
   isCapturing = true;

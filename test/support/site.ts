@@ -35,7 +35,7 @@ export interface Tab {
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** A browser of its own, with its own cookies. */
+/** Its own browser, with its own cookies. */
 export async function openTab(
   { browser }: ReturnType<typeof useBrowser>,
   gateway: Pick<IdentityGateway, 'url'>,

@@ -163,7 +163,7 @@ export function refundOf(job: readonly StreamEvent[], n = 0, change: object = {}
   return { stream: settled.stream, event: { type: 'refunded', data } };
 }
 
-/** The n-th sweep, in a stream of its own. */
+/** The n-th sweep, in its own stream. */
 export function sweepOf(n: number, change: object = {}): StreamEvent {
   const place = awayIn(`sweep ${n}`);
   const data = {
@@ -181,7 +181,7 @@ export function sweepOf(n: number, change: object = {}): StreamEvent {
   return { stream, event: { type: 'operator_sweep_recorded', data } };
 }
 
-/** The n-th transfer that is no payment, in a stream of its own. */
+/** The n-th transfer that is not a payment, in its own stream. */
 export function transferOf(n: number, change: object = {}): StreamEvent {
   const place = awayIn(`unexplained transfer ${n}`);
   const data = {

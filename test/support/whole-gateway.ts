@@ -48,7 +48,7 @@ export async function startWholeGateway(
   return { ...(await startTestGateway(whole)), database: whole.database, mailDir };
 }
 
-/** Its configuration, on a database of its own. */
+/** Its configuration, on its own database. */
 export async function wholeOptions(
   chain: TestGatewayOptions['chain'],
   options: WholeOptions = {},

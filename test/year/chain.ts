@@ -48,7 +48,7 @@ export interface YearChain {
   readonly rpcUrl: string;
   readonly pid: number;
   readonly tokens: readonly YearToken[];
-  /** Sends authorized transfers to the next block, many in a transaction; the first ones each in a transaction of its own. */
+  /** Sends authorized transfers to the next block, many in a transaction; the first ones each in its own transaction. */
   submit(payments: readonly SignedPayment[], singly?: number): Promise<void>;
   /** Sends a plain transfer to the next block, and returns its transaction. */
   send(token: YearToken, from: Address, to: Address, atoms: bigint): Promise<Hex>;

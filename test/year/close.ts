@@ -143,7 +143,7 @@ async function requireJournals(world: World, name: string, period: Period): Prom
       requireSame(`${name}: what ${tool} says of the journal`, await complaintsOf(tool, file), '');
       const found = await toolBalances(tool, file, decimalsOf);
       const expected = model.balances(period.fromMs, period.toMs);
-      // the other side of what is brought forward is no fact of the year
+      // the other side of what is brought forward is not a fact of the year
       for (const balances of [found, expected])
         for (const key of balances.keys()) if (key.startsWith('Equity:Opening ')) balances.delete(key);
       requireSame(`${name}: the balances by ${tool}`, sorted(found), sorted(expected));

@@ -10,6 +10,6 @@ export async function spendGas(
   purpose: 'Refund' | 'Sweep' | 'Transfer',
 ): Promise<void> {
   const { payer, wei } = await chain.gasOf(transaction);
-  if (payer !== payTo && payer !== vault) throw new Error(`${payer} is no account of the operator`);
+  if (payer !== payTo && payer !== vault) throw new Error(`${payer} is not an account of the operator`);
   model.post(nowMs, chart.gas(purpose), chart.gasOf(payer), coin, wei);
 }

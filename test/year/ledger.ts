@@ -11,7 +11,7 @@ import { migrate } from '../../src/ledger/store/migrations.ts';
 /** The signer of the log's first generation. */
 export const yearSigner = noteSigner('year.example/log', [Buffer.alloc(32, 21)]);
 
-/** A ledger in a database of its own, with a clock that stands still until it is set. */
+/** A ledger in its own database, with a clock that stands still until it is set. */
 export interface YearLedger {
   readonly url: string;
   readonly pool: pg.Pool;

@@ -102,7 +102,7 @@ export interface ModelPayment {
   dueAtoms: bigint;
 }
 
-/** A transfer that is no payment, by its transaction or by the stream that it refunds. */
+/** A transfer that is not a payment, by its transaction or by the stream that it refunds. */
 export interface ModelTransfer {
   readonly name: string;
   readonly token: YearToken;

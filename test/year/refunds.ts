@@ -101,7 +101,7 @@ async function record(world: World, refundOf: RefundOf, transaction: Hex): Promi
 const mostInBatch = 1_000;
 const refundsATransaction = 100;
 
-/** Refunds all that is due of some payments by a batch, in one block, from a multisig that is no payee. */
+/** Refunds all that is due of some payments by a batch, in one block, from a multisig that is not a payee. */
 export async function refundTogether(world: World, payments: readonly ModelPayment[]): Promise<void> {
   const plan = await planBatch(world.ledger.pool, { network, max: mostInBatch }, world.chains);
   if (plan.kind !== 'planned') throw new Error(`no batch of refunds was made: ${plan.kind}`);

@@ -21,7 +21,7 @@ export function base32(bytes: Uint8Array): string {
   return bits === 0 ? text : text + (alphabet[(value << (5 - bits)) & 31] ?? '');
 }
 
-/** The bytes of a secret in base32; undefined where the text is none. */
+/** The bytes of a secret in base32; undefined if the text is not one. */
 export function fromBase32(text: string): Buffer | undefined {
   const clean = text.replaceAll(/[\s=-]/g, '').toUpperCase();
   if (!/^[A-Z2-7]+$/.test(clean)) return undefined;
@@ -46,7 +46,7 @@ export function totpCode(secret: Buffer, nowMs: number): string {
   return codeOf(secret, stepAt(nowMs));
 }
 
-/** The step whose code this is, around a time; undefined where it is none of them. A step is to be accepted once. */
+/** The step whose code this is, around a time; undefined if it is none of them. A step is to be accepted once. */
 export function totpStep(secret: Buffer, code: string, nowMs: number): number | undefined {
   if (!/^\d{6}$/.test(code)) return undefined;
   const now = stepAt(nowMs);

@@ -12,7 +12,7 @@ export interface Account {
   readonly usedMicros: number;
 }
 
-/** The id of the account of this name; undefined where there is none. */
+/** The id of the account of this name; undefined if there is none. */
 export async function findAccountId(pool: pg.Pool, name: string): Promise<number | undefined> {
   return (await findAccountOpening(pool, { name }))?.accountId;
 }
@@ -24,7 +24,7 @@ export interface AccountOpening {
   readonly isRecorded: boolean;
 }
 
-/** The account of this name or id; undefined where there is none. */
+/** The account of this name or id; undefined if there is none. */
 export async function findAccountOpening(
   pool: pg.Pool,
   by: { readonly name: string } | { readonly accountId: number },

@@ -133,7 +133,7 @@ export interface UserAccount {
   readonly isRecorded: boolean;
 }
 
-/** The credit account of a user, opened when there is none. Its first credit records that: a sign-up alone does not. */
+/** The credit account of a user, opened if there is none. Its first credit records that: a sign-up alone does not. */
 export async function openUserAccount(pool: pg.Pool, userId: string): Promise<UserAccount> {
   const [row] = await callTableFunction(pool, 'open_user_account', [userId]);
   if (!row) throw new Error('the account of a user was opened, but it does not exist');

@@ -16,7 +16,7 @@ import type { SessionUser } from './sessions.ts';
 /** Mails are sent one after the other: a mail arrives in the order of its sending. */
 const atOnce = { mail: 1, webhook: 16 };
 
-/** Sets the webhook of a user, with a new secret; undefined where the URL is none that may be called. */
+/** Sets the webhook of a user, with a new secret; undefined if the URL is not one that may be called. */
 export async function setUserWebhook(
   identity: Pick<Identity, 'pool' | 'loopbackWebhooks'>,
   { accountId }: SessionUser,

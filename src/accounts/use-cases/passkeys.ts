@@ -68,7 +68,7 @@ export async function offerPasskey(
   return questionOf(identity, newPurpose(asked), options);
 }
 
-/** The passkey that an answer to `offerPasskey` made; undefined where it is none, was made before, or came too late. */
+/** The passkey that an answer to `offerPasskey` made; undefined if it is not one, was made before, or came too late. */
 export async function checkNewPasskey(
   identity: PasskeyParts,
   asked: Asked,
@@ -90,7 +90,7 @@ export async function checkNewPasskey(
   return { credentialId: id, publicKey: Buffer.from(publicKey) };
 }
 
-/** Asks for one of the user's passkeys; undefined where there is none. */
+/** Asks for one of the user's passkeys; undefined if there is none. */
 export async function askPasskey(identity: PasskeyParts, asked: Asked): Promise<PasskeyQuestion | undefined> {
   const known = await passkeysOf(identity, asked.userId);
   if (known.length === 0) return undefined;

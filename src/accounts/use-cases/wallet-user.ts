@@ -10,7 +10,7 @@ export function isUnreachable(email: string): boolean {
   return /[@.]invalid\.?$/i.test(email);
 }
 
-/** The user of a wallet, created when there is none. Concurrent calls return the same user. */
+/** The user of a wallet, created if there is none. Concurrent calls return the same user. */
 export function openWalletUser(pool: pg.Pool, wallet: Wallet): Promise<string> {
   const userId = randomUUID();
   return userOfWallet(pool, wallet, {

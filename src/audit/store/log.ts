@@ -23,7 +23,7 @@ export interface LogTip {
   readonly size: number;
   readonly edge: Buffer;
   /**
-   * The newest head under that origin; undefined where there is none. A head from before the clock was set back is as old
+   * The newest head under that origin; undefined if there is none. A head from before the clock was set back is as old
    * as its time is ahead, so that the next one need not wait for the clock.
    */
   readonly head: { readonly size: number; readonly ageMs: number } | undefined;
@@ -134,7 +134,7 @@ export function extendLog(pool: pg.Pool, growth: LogGrowth): Promise<boolean> {
   return callFunction(pool, 'extend_log', [1, origin, generation, from, size, root, note]);
 }
 
-/** The newest head under an origin, or the one of a size; undefined where there is none. */
+/** The newest head under an origin, or the one of a size; undefined if there is none. */
 export async function readHead(
   pool: pg.Pool,
   origin: string,
@@ -226,7 +226,7 @@ export async function latestHeads(pool: pg.Pool, origin: string, limit: number):
     .execute();
 }
 
-/** The largest head under any of these origins; undefined where there is none. */
+/** The largest head under any of these origins; undefined if there is none. */
 export async function readLargestHead(
   pool: pg.Pool,
   origins: readonly string[],

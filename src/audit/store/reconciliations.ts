@@ -74,7 +74,7 @@ export async function findLastReconciliation(
     .executeTakeFirst();
 }
 
-/** The stored report of a period that read the most of the ledger; undefined where there is none. */
+/** The stored report of a period that read the most of the ledger; undefined if there is none. */
 export async function findReportOf(
   pool: pg.Pool,
   { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
@@ -90,7 +90,7 @@ export async function findReportOf(
     .executeTakeFirst();
 }
 
-/** The text of a stored report with this SHA-256, as 0x and hex; undefined where there is none. */
+/** The text of a stored report with this SHA-256, as 0x and hex; undefined if there is none. */
 export async function findReportByHash(pool: pg.Pool, sha256: string): Promise<string | undefined> {
   const row = await queriesOn(pool)
     .selectFrom('tollbook.reconciliation')
@@ -117,7 +117,7 @@ export async function* newestReports(pool: pg.Pool): AsyncGenerator<string> {
   }
 }
 
-/** A report byte for byte; undefined where there is none with this number. */
+/** A report byte for byte; undefined if there is none with this number. */
 export async function readReconciliation(
   pool: pg.Pool,
   id: number,

@@ -34,7 +34,7 @@ function readRule(account: string, value: unknown, report: Report): MappedAccoun
   if (!accountName.test(account)) {
     report.mistake(
       path,
-      'is no account: such as "Income:Jobs:1:0", or "Income:Jobs" for all that begin with it',
+      'is not an account: such as "Income:Jobs:1:0", or "Income:Jobs" for all that begin with it',
     );
     return undefined;
   }

@@ -149,7 +149,7 @@ async function readMailServer(
 function checkPublicUrl(root: RootTable, isOn: boolean, { report }: Reading): void {
   const { publicUrl: named, bindAddress: bind } = root.values;
   if (!isOn) return;
-  // a client on the same machine reaches such an address too, but it is no loopback address
+  // a client on the same machine reaches such an address too, but it is not a loopback address
   if (!root.names('public_url') && bind !== undefined && !isLoopback(bind.host)) {
     report.mistake(
       ['bind_address'],

@@ -42,7 +42,7 @@ function readPriceSource(source: string, file: string, reading: PriceReading): M
     const toml = readToml(source, file);
     return readPriceMap(toml.root, [], createReport(toml, reading.findings));
   } catch (error) {
-    // a syntax error in it is one mistake among those of the operator's file: reading goes on
+    // a syntax error in it is one mistake among those of the operator's file: reading continues
     if (!(error instanceof ConfigError)) throw error;
     reading.findings.mistakes.push(...error.mistakes);
     return new Map();

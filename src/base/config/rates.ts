@@ -103,7 +103,7 @@ export function readRateTerms(
   };
 }
 
-/** A fixed rate beside sources is no rate but a bound. */
+/** A fixed rate beside sources is not a rate but a bound. */
 function readBound({ at, values, names }: TokenRateTable, report: Report): RateTerms['bound'] {
   const [hasRate, hasBps] = [names('rate_per_native_unit'), names('rate_bound_bps')];
   if (hasRate && !hasBps)

@@ -38,7 +38,7 @@ export interface KeyReference {
   readonly name: string;
   /** In words, with its bounds. */
   readonly type: string;
-  /** As TOML; undefined where there is none. */
+  /** As TOML; undefined if there is none. */
   readonly byDefault: string | undefined;
   readonly isRequired: boolean;
   readonly isReloadable: boolean;
@@ -106,7 +106,7 @@ export function configReference(): readonly TableReference[] {
   }));
 }
 
-/** A key whose table is listed with a header of its own. */
+/** A key whose table is listed with its own header. */
 function isTableOfKeys(schema: z.ZodType): boolean {
   return schema instanceof z.ZodUnknown && schema.meta()?.description === undefined;
 }

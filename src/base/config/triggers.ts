@@ -11,7 +11,7 @@ import type { TopUpConfig } from './top-ups.ts';
 import { oneOf } from './values.ts';
 import { readWebhookTrigger, type WebhookTrigger, webhookTriggerShape } from './webhook-trigger.ts';
 
-/** What calls a job without a payment. A kind has a file of its own, with its keys. */
+/** What calls a job without a payment. A kind has its own file, with its keys. */
 export type TriggerConfig = WebhookTrigger | CronTriggerConfig | ChainTriggerConfig;
 
 type ReadTrigger = (raw: unknown, at: Path, reading: Reading) => Promise<TriggerConfig | undefined>;

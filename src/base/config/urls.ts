@@ -106,7 +106,7 @@ function readHttpUrl(raw: string): URL | Wrong {
     return new Wrong('is not an http or https URL');
   const url = new URL(raw);
   if (url.username !== '' || url.password !== '') {
-    return new Wrong('must not contain credentials: a secret has a key of its own');
+    return new Wrong('must not contain credentials: a secret has its own key');
   }
   return url.hash === '' && !raw.includes('#') ? url : new Wrong('must not have a fragment');
 }

@@ -27,7 +27,7 @@ export function admitInTurn(app: FastifyInstance, isExempt: (url: string) => boo
     }
     return nowMs < roundEndsMs;
   };
-  /** Each request begins in an immediate of its own, so that the time of one is known when the next may begin; the first always does. */
+  /** Each request begins in its own immediate, so that the time of one is known when the next may begin; the first always does. */
   const schedule = (): void => {
     if (isScheduled) return;
     isScheduled = true;

@@ -50,7 +50,7 @@ export function readOptions<Described extends CommandDescription & { readonly op
   return { values, positionals };
 }
 
-/** A database id in decimal. Throws an ArgumentError with `expected` where the text is none. */
+/** A database id in decimal. Throws an ArgumentError with `expected` if the text is not one. */
 export function readId(text: string | undefined, expected: string): number {
   if (text === undefined || !/^[1-9]\d{0,14}$/.test(text)) throw new ArgumentError(expected);
   return Number(text);
@@ -62,7 +62,7 @@ export function readOnlyId([text, ...more]: readonly string[], expected: string)
   return readId(text, expected);
 }
 
-/** The whole number of an option, from 1 on. Throws an ArgumentError where the text is none. */
+/** The whole number of an option, from 1 on. Throws an ArgumentError if the text is not one. */
 export function readCount(option: string, text: string, most: number): number {
   const count = Number(text);
   if (/^[1-9]\d{0,8}$/.test(text) && count <= most) return count;
@@ -117,7 +117,7 @@ export function readOperatorText(text: string | undefined, meaning: string): str
   );
 }
 
-/** A loopback port that an option names; 0 is any free one. Throws an ArgumentError where the text is none. */
+/** A loopback port that an option names; 0 is any free one. Throws an ArgumentError if the text is not one. */
 export function readPort(option: string, text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port < 65_536) return port;

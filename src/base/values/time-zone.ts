@@ -22,7 +22,7 @@ export const utc: TimeZone = {
   textOf: (ms) => new Date(ms).toISOString(),
 };
 
-/** The zone of that name; undefined where there is none. */
+/** The zone of that name; undefined if there is none. */
 export function findTimeZone(name: string): TimeZone | undefined {
   if (name === utc.name) return utc;
   // an offset such as +01:00 has no rules: a month of it would be another month than the country's

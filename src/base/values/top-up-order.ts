@@ -31,7 +31,7 @@ export function writeTopUpOrder(
   return `${content}:${proofOf(secret, content)}`;
 }
 
-/** What an order says; undefined where the text is none. Does not check who made it. */
+/** What an order says; undefined if the text is not one. Does not check who made it. */
 export function readTopUpOrder(text: string): TopUpOrder | undefined {
   const [, accountId, expiresAt] = topUpOrderForm.exec(text) ?? [];
   return accountId === undefined ? undefined : { accountId: Number(accountId), expiresAt: Number(expiresAt) };

@@ -33,7 +33,7 @@ export const noOldestCalls: OldestCalls = {
   leasedMs: undefined,
 };
 
-/** How long the oldest call is in each open state, from its start or since it was enqueued; undefined where there is none. */
+/** How long the oldest call is in each open state, from its start or since it was enqueued; undefined if there is none. */
 export async function readOldestCalls(pool: pg.Pool) {
   // raw SQL: the first entry of each state in the index, so that a long queue is not read; of payments without an outcome there are few
   const { rows } = await pool.query<{ status: string; age_ms: number }>(`

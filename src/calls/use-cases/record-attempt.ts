@@ -67,7 +67,7 @@ export interface RouteAnswer {
 export type LeaseResult =
   | {
       readonly kind: 'recorded';
-      /** Why the call is a dead letter now; undefined where it is none. */
+      /** Why the call is a dead letter now; undefined if it is not one. */
       readonly deadReason: string | undefined;
     }
   | { readonly kind: 'lease_lost' };

@@ -27,7 +27,7 @@ export interface ResultFile {
   readonly read: (range: ByteRange) => AsyncGenerator<Buffer>;
 }
 
-/** The result of the call that a quote's payment bought; undefined where there is none, not yet, or not any more, and where it is not the one that the ledger has. */
+/** The result of the call that a quote's payment bought; undefined if there is none, not yet, or not any more, and where it is not the one that the ledger has. */
 export async function findResult(context: ResultPorts, digest: string): Promise<ResultFile | undefined> {
   if (!isHex32(digest)) return undefined;
   const call = paidPayment(foldQuote((await readStream(context.pool, digest)).events))?.call;

@@ -4,7 +4,7 @@ export interface SseEvent {
   readonly raw: Buffer;
   /** The event's name, where the stream gives one. */
   readonly name?: string;
-  /** The `data` lines joined by LF; left out when there is none, as in a comment. */
+  /** The `data` lines joined by LF; left out if there is none, as in a comment. */
   readonly data?: string;
 }
 

@@ -28,7 +28,7 @@ contract CheckpointAnchor {
         emit Anchored(msg.sender, origin, size, root);
     }
 
-    /// The newest head of a log that a key has written, and the Unix time of its block; all zero where there is none.
+    /// The newest head of a log that a key has written, and the Unix time of its block; all zero if there is none.
     function newest(address by, bytes32 origin) external view returns (uint64 size, bytes32 root, uint64 time) {
         Head storage head = heads[by][origin];
         return (head.size, head.root, head.time);

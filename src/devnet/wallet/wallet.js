@@ -221,5 +221,5 @@ if (window.ethereum === undefined) {
   Object.defineProperty(window, 'ethereum', { value: provider });
 } else {
   place.querySelector('[data-devnet-wallet-state]').textContent =
-    'This browser has a wallet of its own, which pages use unless they let you choose.';
+    'This browser has its own wallet, which pages use unless they let you choose.';
 }

@@ -16,7 +16,7 @@ export interface BooksSource {
 
 type SourceValues = Readonly<Partial<Record<keyof typeof source, string | undefined>>>;
 
-/** `--currency`. Throws an ArgumentError where it is none. */
+/** `--currency`. Throws an ArgumentError if it is not one. */
 export function readCurrency({ currency }: SourceValues): string | undefined {
   if (currency === undefined || /^[A-Z]{3,8}$/.test(currency)) return currency;
   throw new ArgumentError('--currency is the currency of credit: 3 to 8 capitals, such as USD');

@@ -110,10 +110,10 @@ export async function openChainCheck(
   return { rpcUrls, config, source: ledgerInFile(ledger.file, checkpoints, verifier, size) };
 }
 
-/** Reads a report of `tollbook reconcile --json`. Throws an ArgumentError where the file is none. */
+/** Reads a report of `tollbook reconcile --json`. Throws an ArgumentError if the file is not one. */
 export async function readReport(file: string): Promise<ReportJson> {
   const report = await readGivenJson('report', file);
   if (typeof report === 'object' && report !== null && 'tollbook_reconciliation' in report)
     return report as ReportJson;
-  throw new ArgumentError(`${file} is no report of \`tollbook reconcile --json\``);
+  throw new ArgumentError(`${file} is not a report of \`tollbook reconcile --json\``);
 }

@@ -24,7 +24,7 @@ export function readTransaction(tx: string | undefined, purpose: CostPurpose | '
   return readHash(tx, `--tx is the transaction of the ${purpose}`);
 }
 
-/** `--log`: the place of a transfer among the logs of its block. Throws an ArgumentError where it is none. */
+/** `--log`: the place of a transfer among the logs of its block. Throws an ArgumentError if it is not one. */
 export function readLog(log: string | undefined): number | undefined {
   if (log === undefined) return undefined;
   if (/^(?:0|[1-9]\d{0,8})$/.test(log)) return Number(log);

@@ -206,7 +206,7 @@ async function waitAsPreferred(
   }
 }
 
-/** The seconds of `Prefer: wait=N`, at most {@link maxWaitSecs}; 0 where there are none. A preference that is malformed is none. */
+/** The seconds of `Prefer: wait=N`, at most {@link maxWaitSecs}; 0 if there are none. A preference that is malformed is none. */
 function preferredWaitSecs(header: string | readonly string[] | undefined): number {
   const preferences = [header ?? []].flat().join(',').split(',');
   const named = preferences.map(

@@ -46,7 +46,7 @@ export function llmsText({ publicUrl, jobs, total, needsIdentifier }: Sold): str
 
 function howToPay(needsIdentifier: boolean): string {
   const identifier = needsIdentifier
-    ? ' Here the JSON must also have `"extensions": {"payment-identifier": {"info": {"id": an id of your own for this call, 16 to 128 of A-Z, a-z, 0-9, "_" and "-"}}}`.'
+    ? ' Here the JSON must also have `"extensions": {"payment-identifier": {"info": {"id": your own id for this call, 16 to 128 of A-Z, a-z, 0-9, "_" and "-"}}}`.'
     : '';
   return `To buy a call of a job:
 

@@ -74,7 +74,7 @@ const jobsStatus = z
         }),
         oldest_enqueued_ms: count.optional().meta({
           description:
-            'How long ago the oldest call was enqueued that no runner has; left out where there is none.',
+            'How long ago the oldest call was enqueued that no runner has; left out if there is none.',
         }),
         oldest_leased_ms: count.optional().meta({
           description: 'The same of the calls that runners have. Each ends within `max_call_age_secs`.',

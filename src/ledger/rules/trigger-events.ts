@@ -22,7 +22,7 @@ export const triggerEvents = {
       trigger: z.enum(triggerKinds),
       /** The trigger's name in the configuration. */
       trigger_name: z.string().regex(runnerName),
-      /** What this firing of the trigger is told apart by: used once, for ever. */
+      /** What this firing of the trigger is identified by: used once, for ever. */
       trigger_id: z.string().regex(triggerIdForm),
       ...ofJob,
       /** The ledger's id, and the key that follows from it, the trigger, the id and the body: the stream is named by it. */

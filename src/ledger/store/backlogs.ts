@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** How many there are, and how old the oldest is; 0 where there is none. */
+/** How many there are, and how old the oldest is; 0 if there is none. */
 export interface Backlog {
   readonly count: number;
   readonly oldestMs: number;
@@ -22,7 +22,7 @@ export interface ServiceDeliveries {
   readonly serviceId: number;
   /** Calls that a runner has now. */
   readonly leased: number;
-  /** For how long the oldest call has not been delivered whose last delivery failed; 0 where there is none. */
+  /** For how long the oldest call has not been delivered whose last delivery failed; 0 if there is none. */
   readonly oldestFailingMs: number;
 }
 

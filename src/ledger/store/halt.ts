@@ -28,7 +28,7 @@ export class LedgerInconsistentError extends Error {
 
   constructor(halt: LedgerHalt) {
     const remedy = halt.isOver
-      ? 'Start this process again; the others go on'
+      ? 'Start this process again; the others continue'
       : 'Stop every gateway, restore the lost events or run `tollbook recover`, then start the gateways again';
     super(`the ledger is inconsistent, and nothing is sold: ${halt.reason}. ${remedy}`);
     this.halt = halt;

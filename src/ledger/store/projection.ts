@@ -112,7 +112,7 @@ export async function readNext(
   return { last, leaves: rows.flatMap(({ leaf }) => leaf ?? []) };
 }
 
-/** The place of the next event; undefined where there is none. */
+/** The place of the next event; undefined if there is none. */
 export async function readNextSeq(pool: pg.Pool, afterSeq: number): Promise<number | undefined> {
   const row = await queriesOn(pool)
     .selectFrom('tollbook.event')

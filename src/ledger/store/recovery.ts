@@ -53,7 +53,7 @@ export async function readHalt(pool: pg.Pool): Promise<RecordedHalt | undefined>
   return { reason, knownSeq: knownSeq ?? undefined, foundSeq: foundSeq ?? undefined };
 }
 
-/** The time of an event in Unix seconds; undefined where there is none. */
+/** The time of an event in Unix seconds; undefined if there is none. */
 export async function readTimeOf(pool: pg.Pool, seq: number): Promise<number | undefined> {
   const row = await queriesOn(pool)
     .selectFrom('tollbook.event')

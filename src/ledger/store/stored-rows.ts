@@ -53,7 +53,7 @@ export async function withStoredRows<T>(
   }
 }
 
-/** The place of the next event; undefined where there is none. */
+/** The place of the next event; undefined if there is none. */
 export async function findNextSeq({ client }: RowSnapshot, afterSeq: number): Promise<number | undefined> {
   const { rows } = await client.query<{ seq: number }>(
     'select seq from tollbook.event where lane_id = 1 and seq > $1 order by seq limit 1',

@@ -28,7 +28,7 @@ export interface SignedPayment extends Fingerprint, SchemePayment {
 }
 
 /**
- * The option that a version 2 payment means, however its addresses are spelt; undefined where it is none of them, and for a version 1
+ * The option that a version 2 payment means, however its addresses are spelt; undefined if it is none of them, and for a version 1
  * payment, which names no token.
  */
 export function matchOption(

@@ -43,7 +43,7 @@ export async function listSendingEvents(
   return rows.map(({ leaf }) => decodeLeaf(leaf)).filter(isSending);
 }
 
-/** The time of the ledger's first event, in Unix milliseconds; undefined where there is none. */
+/** The time of the ledger's first event, in Unix milliseconds; undefined if there is none. */
 export async function readFirstEventMs(pool: pg.Pool): Promise<number | undefined> {
   const [first] = await readEvents(queriesOn(pool), 0, 1);
   return first && Date.parse(first.at);

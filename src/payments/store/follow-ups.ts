@@ -84,7 +84,7 @@ export async function listUnresolved(db: LedgerDatabase, limit: number) {
 }
 
 /**
- * The event with this sequence number; undefined where there is none.
+ * The event with this sequence number; undefined if there is none.
  * @throws as decodeLeaf does where it cannot be read
  */
 export async function readEvent(db: LedgerDatabase, seq: number): Promise<RecordedEvent | undefined> {

@@ -32,7 +32,7 @@ export function factList(facts: readonly (readonly [name: Shown, value: Shown])[
   </dl>`;
 }
 
-/** The place of a table's page in the query, such as `before=1234`; undefined where it is none. */
+/** The place of a table's page in the query, such as `before=1234`; undefined if it is not one. */
 export function cursorOf(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name) ?? '';
   return isCursor(text) ? Number(text) : undefined;

@@ -205,7 +205,7 @@ describe('guessing passwords', () => {
       const body = { currentPassword: `a wrong password ${at}`, newPassword: 'of the thief’s own' };
       statuses.push((await thief.post('/api/auth/change-password', body)).status);
     }
-    // 401: a spelling that the gateway does not write is no session
+    // 401: a spelling that the gateway does not write is not a session
     expect(statuses.filter((status) => status !== 401)).toEqual([400, 400, 400]);
   });
 

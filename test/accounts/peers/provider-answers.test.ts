@@ -20,7 +20,7 @@ test.each([
   ['is longer than 256 KiB', padded(262_145)],
   ['has more than 128 levels', '['.repeat(129) + ']'.repeat(129)],
   ['has more than 60,000 values', `[${'0,'.repeat(60_000)}0]`],
-  ['is no JSON', '<html>'],
+  ['is not a JSON', '<html>'],
 ])("a provider's answer that %s is not read", async (_, body) => {
   const url = await serve((_request, response) => response.end(body));
   expect(await askProvider(url)).toBeUndefined();

@@ -62,7 +62,7 @@ test.each(['wallet', 'provider', 'password'] as const)(
     await grantCredit(ledger, accountId, 1n);
     const users = Array.from({ length: 500 }, () => randomUUID());
     for (const userId of users) await signIn(userId);
-    // again, which is no sign-up any more
+    // again, which is not a sign-up any more
     for (const userId of users.slice(0, 10)) await signIn(userId);
     const session = await signIn(customer);
     await ledger.requestTally.record(ledger.lane);

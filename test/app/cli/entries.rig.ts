@@ -3,7 +3,7 @@ import { commands } from '../../../src/app/cli/commands.ts';
 import { startTollbook } from '../../support/program.ts';
 
 test.each(Object.keys(commands))(
-  '%s loads in a process of its own, refuses an option that it does not have, and ends',
+  '%s loads in its own process, refuses an option that it does not have, and ends',
   async (name) => {
     const ended = await startTollbook([...name.split(' '), '--no-such-option']).ended;
     expect(ended).toMatchObject({ code: 2, signal: null, stdout: '' });

@@ -16,7 +16,7 @@ function sqlFilesIn(folder: string): string[] {
     .toSorted();
 }
 
-/** A database of its own with nothing in it. */
+/** Its own database with nothing in it. */
 async function emptyDatabase(): Promise<string> {
   const name = `test_${randomBytes(8).toString('hex')}`;
   await query(serverUrl.replace('DATABASE', 'postgres'), `create database ${name}`);

@@ -179,7 +179,7 @@ test('a client that reads none of its answers is cut at the time limit', async (
   });
 });
 
-/** Asks for quotes on many streams without end, from an address of its own; counts what it is answered. */
+/** Asks for quotes on many streams without end, from its own address; counts what it is answered. */
 function askWithoutEnd(url: string, from: { readonly localAddress?: string; readonly headers?: object }) {
   const counts = { asked: 0, answered: 0, refused: 0 };
   const sessions = Array.from({ length: 8 }, () => {

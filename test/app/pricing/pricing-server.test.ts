@@ -192,7 +192,7 @@ const half = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 const order = 2n * half + 1n;
 const failing: Record<string, QuoteSigner['sign']> = {
   'is late': () => new Promise(() => {}),
-  throws: () => Promise.reject(new Error('the KMS is away')),
+  throws: () => Promise.reject(new Error('the KMS is unreachable')),
   'signs another digest': (digest) => operator.sign(Uint8Array.from(digest, (byte) => byte ^ 1)),
   'returns zeros': () => Promise.resolve(new Uint8Array(65)),
   'returns too little': (digest) => operator.sign(digest).then((signed) => signed.subarray(0, 63)),

@@ -32,7 +32,7 @@ function nextMessage(name: string): Promise<JsMsg> {
   return nextMessageOn(nats(), name);
 }
 
-/** Puts a copy of a message on its subject, under an id of its own. */
+/** Puts a copy of a message on its subject, under its own id. */
 async function repeatMessage(name: string, message: JsMsg, change: Readonly<Record<string, string>> = {}) {
   const { stream } = await stranger(name);
   const copied = headers();

@@ -63,7 +63,7 @@ export async function gatewayOn(
     readonly takeWithinSecs?: number;
     readonly maxBytes?: number;
     readonly delivery?: string;
-    /** What its status says of the broker before the test goes on. */
+    /** What its status says of the broker before the test continues. */
     readonly isBrokerUp?: boolean;
   } & Partial<TestGatewayOptions>,
 ): Promise<TestGateway> {
@@ -91,7 +91,7 @@ ${delivery}
   return gateway;
 }
 
-/** A gateway on a fresh database, which hands the calls of service 1 to a broker under a name of its own. */
+/** A gateway on a fresh database, which hands the calls of service 1 to a broker under its own name. */
 export async function startOnBroker(
   nats: Pick<NatsCluster, 'urls'>,
   options: Omit<Parameters<typeof gatewayOn>[1], 'name' | 'database'>,

@@ -61,7 +61,7 @@ async function runWorkers(thrown: Error) {
 }
 
 test('a firing that the ledger does not take is told for each kind of trigger', async () => {
-  expect(new Set(await runWorkers(new Error('the database is away')))).toEqual(
+  expect(new Set(await runWorkers(new Error('the database is unreachable')))).toEqual(
     new Set([
       'the times of a trigger could not be fired: they are tried again',
       'the events of a trigger could not be recorded: they are read again',

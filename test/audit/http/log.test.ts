@@ -167,7 +167,7 @@ receipt_key = ["env:KEY", "env:NEXT_KEY"]`,
   }
 });
 
-test('a proof of what the log does not have is 404, and of what is no question 400', async () => {
+test('a proof of what the log does not have is 404, and of what is not a question 400', async () => {
   const database = await createDatabase();
   await appendRefusals(database, 5);
   const { url } = await startBooks(database);

@@ -18,7 +18,7 @@ import { verdictOn } from '../../support/verify.ts';
 
 const job = paidJob(0);
 
-/** The place of the n-th transfer that is no payment. */
+/** The place of the n-th transfer that is not a payment. */
 function placeOf(n: number): object {
   const { transaction, block_number, block_hash, log_index } = transferOf(n).event.data as Readonly<
     Record<string, unknown>

@@ -83,14 +83,14 @@ test.each<[string, readonly (LedgerEvent | Written)[], RegExp]>([
     [triggered({ body_sha256: sha256('another') })],
     /not that of its trigger/,
   ],
-  ['with a key of its own', [triggered({ idempotency_key: otherKey })], /not that of its trigger/],
+  ['with its own key', [triggered({ idempotency_key: otherKey })], /not that of its trigger/],
   [
     'delivered as another call',
     [triggered(), { ...delivered, data: { call_id: 3, attempt: 1 } }],
     /another call/,
   ],
   ['requeued after it was given up', [triggered(), dead, givenUp, requeued], /the call was given up/],
-  ['requeued while it is no dead letter', [triggered(), requeued], /the call is enqueued/],
+  ['requeued while it is not a dead letter', [triggered(), requeued], /the call is enqueued/],
   [
     'delivered after it was completed',
     [triggered(), delivered, completed, delivered],

@@ -348,7 +348,7 @@ describe('prices', () => {
     ]);
   });
 
-  it('cause a warning when there are none', async () => {
+  it('cause a warning if there are none', async () => {
     const { warnings } = await parse(minimal() + networks);
     expect(warnings).toEqual(['conf/gateway.toml  no job has a price, so every job is unknown to clients']);
   });

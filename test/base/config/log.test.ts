@@ -153,7 +153,7 @@ test.each([
     keyed('[[log.anchors]]\nkind = "s3"\nlocation = "http://s3.example/abc"'),
     /must be https/,
   ],
-  ['a value that is no table', bare('log = 1'), /log: must be a table/],
+  ['a value that is not a table', bare('log = 1'), /log: must be a table/],
 ])('in [log], %s is refused', async (_, text, message) => {
   expect((await wrong(text)).join('\n')).toMatch(message);
 });

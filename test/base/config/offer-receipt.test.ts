@@ -30,11 +30,11 @@ test('offers and receipts are signed only where the file has [offer_receipt], wi
 });
 
 test('a key that is none is refused without being named, and so is a table without a key or a format', async () => {
-  const notKey = expect.stringMatching(/its key is no private key: 32 bytes in hex/);
+  const notKey = expect.stringMatching(/its key is not a private key: 32 bytes in hex/);
   expect(await wrong('format = "jws"\nkey = "env:TEXT"')).toEqual([notKey]);
   expect(await wrong('format = "eip712"\nkey = "env:ZERO"')).toEqual([notKey]);
   expect(await wrong('format = "jws"\nkey = ["env:OFFER_KEY", "env:TEXT"]')).toEqual([
-    expect.stringContaining('its second key is no private key'),
+    expect.stringContaining('its second key is not a private key'),
   ]);
   expect(await wrong('format = "jws"')).toEqual([expect.stringContaining('key: is missing')]);
   expect(await wrong('key = "env:OFFER_KEY"')).toEqual([expect.stringContaining('format: is missing')]);

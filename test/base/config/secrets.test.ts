@@ -67,7 +67,7 @@ test('no place of a secret is in the frozen configuration, only the secret', asy
 
 const readFile = () => Promise.reject(new Error('no file is read'));
 
-test('a check without secrets takes any secret for a good one, also those with a form of their own', async () => {
+test('a check without secrets takes any secret for a good one, also those with their own form', async () => {
   const text = bare(`[alerts]
 slack_url = "env:SLACK"
 [traces]

@@ -66,7 +66,7 @@ describe('payment by spends', () => {
       'must not be below min_charge (1000)',
     ],
     ['an exposure below the minimum charge', { exposure: '"999"' }, 'would never apply'],
-    ['an exposure that is no number', { exposure: '"-1"' }, 'exposure: must be atoms of the token'],
+    ['an exposure that is not a number', { exposure: '"-1"' }, 'exposure: must be atoms of the token'],
     ['a network of another kind', { network: '"solana:1"' }, 'must be eip155'],
     [
       'a network without an RPC',

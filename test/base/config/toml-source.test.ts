@@ -118,7 +118,7 @@ const { table: documents } = fc.letrec<{ tree: Tree; table: Tree }>((tie) => ({
   table: fc.dictionary(keys, tie('tree'), { maxKeys: 4 }),
 }));
 
-/** Gives every leaf a number of its own, so that its line shows it. */
+/** Gives every leaf its own number, so that its line shows it. */
 function number(tree: Tree, next: () => number): unknown {
   if (tree === null) return next();
   if (Array.isArray(tree)) return tree.map((inner) => number(inner, next));

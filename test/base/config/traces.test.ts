@@ -26,7 +26,7 @@ describe('traces', () => {
       expect((await parse(traces(`endpoint = "${good}"`))).config.traces?.endpoint).toBe(good);
     for (const [bad, mistake] of [
       ['http://otel.example:4318', 'must be https, or http on loopback or a private network'],
-      ['https://user:word@otel.example', 'must not contain credentials: a secret has a key of its own'],
+      ['https://user:word@otel.example', 'must not contain credentials: a secret has its own key'],
       ['https://otel.example?key=word', 'must not have a query: paths are appended to it'],
       ['otel.example', 'is not an http or https URL'],
     ])

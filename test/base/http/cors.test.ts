@@ -130,7 +130,7 @@ test('a path that cannot be decoded is refused with a documented code', async ()
 
 const page = useBrowser();
 
-/** An empty page of an origin of its own. */
+/** An empty page of its own origin. */
 async function openShop() {
   const shop = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>shop</title>');

@@ -159,7 +159,7 @@ test.each([
   },
 );
 
-describe('a connection on which a client goes on after 429', () => {
+describe('a connection on which a client continues after 429', () => {
   const spent = { tables: '[limits]\nrequests_per_minute = 1' };
 
   /** Sends heads of this length, each once the one before is answered; returns the number of answers and whether the connection was closed. */

@@ -70,7 +70,7 @@ describe('the amount of a price', () => {
     fc.assert(
       fc.property(anyWei, anyRateText, anyDecimals, anyMarkup, (priceWei, text, decimals, markupBps) => {
         const rate = parseRate(text);
-        if (!rate) throw new Error(`${text} is no rate`);
+        if (!rate) throw new Error(`${text} is not a rate`);
         const amount = tokenAmount(priceWei, rate, decimals, markupBps);
         const exact = new Exact(String(priceWei))
           .times(text)

@@ -6,7 +6,7 @@ import { cpuMs, maxPieceMs } from '../../support/main-thread.ts';
 
 const refused = (problem: string): object => ({ kind: 'refused', problem });
 
-test('JSON within the bounds is read as the language reads it, also where it is none', () => {
+test('JSON within the bounds is read as the language reads it, also if it is not one', () => {
   const anyText = fc.oneof(fc.json(), fc.string(), fc.stringMatching(/^[[\]{}":,0-9\\ ]{0,30}$/));
   fc.assert(
     fc.property(anyText, (text) => {
@@ -51,6 +51,6 @@ test.each([
   ['quotation marks and line breaks behind backslashes', '"\\"\\\n'.repeat(26_000)],
   ['brackets and blanks', '[ '.repeat(65_000)],
   ['open texts', '"a'.repeat(65_000)],
-])('a text that is no JSON, of %s, is indented at once', (_, text) => {
+])('a text that is not JSON, of %s, is indented at once', (_, text) => {
   expect(cpuMs(() => indentedJson(text, 20_000))).toBeLessThan(maxPieceMs);
 });

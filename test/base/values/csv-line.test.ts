@@ -42,7 +42,7 @@ test('a field begins with no tab and no end of a line, whatever is before it', (
     for (const blank of ['\t', '\r', '\n']) expect(csvField(`${before}${blank}x`)).toMatch(/^"?'/);
 });
 
-test('a text that is no formula stays as it is', () => {
+test('a text that is not a formula stays as it is', () => {
   for (const text of ['a-b', 'a = b', 'a@example.org', 'x; y', 'a\u200b-b', 'é', '2026-01-01', ' x'])
     expect(csvField(text)).toBe(text);
 });

@@ -24,6 +24,6 @@ test.each([
   `00-${traceId.toUpperCase()}-${spanId}-01`,
   `00-${traceId}-${spanId}-01-more`,
   [`00-${traceId}-${spanId}-01`],
-])('%j is no traceparent', (value) => {
+])('%j is not a traceparent', (value) => {
   expect(parseTraceparent(value)).toBeUndefined();
 });

@@ -135,7 +135,7 @@ test.each(['folder', 's3'])(
   },
 );
 
-test('a bucket that is away, refuses or ignores ranges gives no wrong bytes, and loses no result', async () => {
+test('a bucket that is unreachable, refuses or ignores ranges gives no wrong bytes, and loses no result', async () => {
   const bucket = await bucketTable();
   const gateway = await start(await createDatabase(), leased + bucket.table);
   const to = await paid(gateway);

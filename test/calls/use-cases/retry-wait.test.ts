@@ -6,7 +6,7 @@ import { retryDelayMs } from '../../../src/calls/use-cases/record-attempt.ts';
 
 const hourMs = 3_600_000;
 
-test('with the defaults, a call whose runner is away for 12 hours is not lost, whatever the random waits are', () => {
+test('with the defaults, a call whose runner is unreachable for 12 hours is not lost, whatever the random waits are', () => {
   const report: Report = {
     mistake: (at, message) => expect.unreachable(`${at.join('.')} ${message}`),
     warning: (at, message) => expect.unreachable(`${at.join('.')} ${message}`),

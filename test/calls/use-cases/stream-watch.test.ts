@@ -86,7 +86,7 @@ test('who begins to wait after the event was recorded is woken, also where the l
   await eventually(() => expect(order).toContain('behind'));
 });
 
-test('a wait ends when its time is over, when the process stops, and not while the database is away', async () => {
+test('a wait ends when its time is over, when the process stops, and not while the database is unreachable', async () => {
   const { watch, lane, fails, looks, stop } = watchOf(await createDatabase());
   const stream = newStream();
   const over = new AbortController();

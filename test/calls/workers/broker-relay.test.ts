@@ -109,7 +109,7 @@ describe.skipIf(!isNatsInstalled)('calls that go over a broker', () => {
   });
 });
 
-describe.skipIf(!isNatsInstalled)('while the broker is away or wrong', () => {
+describe.skipIf(!isNatsInstalled)('while the broker is unreachable or wrong', () => {
   test('calls wait in the database and lose no attempt, one whose publish was stored and never acknowledged too, and each is done once', async () => {
     const own = await startNatsCluster();
     onTestFinished(() => own.stop());

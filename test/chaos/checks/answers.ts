@@ -75,7 +75,7 @@ function* refusalsOfPaid({ records, transfers, payments, events }: Facts) {
   for (const presentation of records.presentations) {
     const { key } = presentation.signed;
     const payment = payments.get(key);
-    // a refusal that was true when it was sent is no violation: a third party landed the payment afterwards
+    // a refusal that was true when it was sent is not a violation: a third party landed the payment afterwards
     if (!landed.has(key) || records.landedLate.has(key) || !isOwnRequest(payment, presentation)) continue;
     for (const attempt of presentation.attempts.filter(isDefinite)) {
       // never started, and landed all the same: its refund is due, which the check of the money looks for
@@ -130,7 +130,7 @@ function wasDecidedBefore(
   return refusals.some(({ seq, data }) => {
     const reported = 'code' in data ? data.code : data.reason;
     const isSame = reported === attempt.reason || reported === attempt.code;
-    // a version 1 payment gets a quote of its own with each request
+    // a version 1 payment gets its own quote with each request
     const isOfQuote = version === 1 || data.quote_digest === stream;
     const isOfPayer =
       !('payer' in data) || data.payer === undefined || data.payer === signed.payer.toLowerCase();

@@ -58,7 +58,7 @@ const callSteps: Partial<Record<EventType, { from: readonly CallState[]; to: Cal
 /** States of a call in which its payment may be refunded. */
 const mayRefund: ReadonlySet<CallState> = new Set(['absent', 'dead']);
 
-/** What a request that came to nothing leaves in a stream of its own. */
+/** What a request that came to nothing leaves in its own stream. */
 const requestTypes: ReadonlySet<EventType> = new Set([
   'auth_passed',
   'payment_rejected',

@@ -16,7 +16,7 @@ interface VendorForm {
   readonly vendor: string;
   /** As the vendor writes it in a whole answer. */
   readonly usage: object | undefined;
-  /** The chunks of a stream that end with it; without them it comes in a chunk of its own. */
+  /** The chunks of a stream that end with it; without them it comes in its own chunk. */
   readonly chunks?: readonly object[];
   readonly read: ChatUsage | undefined;
 }

@@ -44,7 +44,7 @@ describe('an answer that a client sends back as a message is never refused', () 
     ['blocks of thoughts are kept', { thinking_blocks: [thinking] }, { thinking_blocks: [thinking] }],
     ['other blocks are dropped', { thinking_blocks: [{ type: 'image', source: {} }] }, {}],
     [
-      'nothing is no member',
+      'nothing is not a member',
       { provider_specific_fields: null, thinking_blocks: null },
       { provider_specific_fields: null, thinking_blocks: null },
     ],

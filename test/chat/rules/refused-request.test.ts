@@ -13,7 +13,7 @@ describe("the upstream's message about a refused request", () => {
     "Invalid schema for function 'get_account': 'type' and/or 'anyOf' is required.",
     "Unsupported value: 'temperature' does not support 0.2 with this model; e.g. use 1.0.",
     'response_format.json_schema.schema must be an object',
-    'tool_calls[0].function.arguments is no JSON: line 1 column 12',
+    'tool_calls[0].function.arguments is not JSON: line 1 column 12',
   ])('is passed on unchanged: %s', (message) => {
     expect(messageOf(message)).toBe(message);
   });

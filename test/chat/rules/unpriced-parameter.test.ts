@@ -95,7 +95,7 @@ describe('a parameter that may cost more than the tokens of its model', () => {
     expect(unpricedParameter(chatRequest(extra))?.body.error.param).toBe(param);
   });
 
-  test('is no cache_control of a part or a tool where the price of writing to a cache is known', () => {
+  test('is not a cache_control of a part or a tool where the price of writing to a cache is known', () => {
     const cached = { cache_control: { type: 'ephemeral' } };
     const hour = { cache_control: { type: 'ephemeral', ttl: '1h' } };
     const named = (mark: object) => ({ tools: [{ ...ownTool, function: { name: 'f', ...mark } }] });

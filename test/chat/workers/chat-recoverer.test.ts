@@ -19,7 +19,7 @@ const presence = { silentSecs: 3, heartbeatMs: 100 };
 const patient = { ...presence, silentSecs: 9 };
 const holderScript = path.join(import.meta.dirname, '../use-cases/fixtures/chat-holder.ts');
 
-/** A process of its own that holds 100 micros for a completion whose upstream has begun to answer. */
+/** Its own process that holds 100 micros for a completion whose upstream has begun to answer. */
 async function startHolder(database: TestDatabase, accountId: number, { silentSecs } = presence) {
   const argv = [holderScript, database.url, String(accountId), String(silentSecs)];
   const child: ChildProcess = spawn(process.execPath, argv, { stdio: ['pipe', 'pipe', 'inherit'] });

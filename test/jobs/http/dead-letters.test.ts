@@ -199,7 +199,7 @@ test('a dead letter that is requeued while it is given up is recorded in an orde
       'dead_lettered',
       'operator_discarded',
     ]);
-    // among many, one that is no dead letter any more stays in the queue
+    // among many, one that is not a dead letter any more stays in the queue
     const batch = { choice: {}, after: 0, max: 1, isDryRun: false, by };
     expect(await discardCalls(overtaken(second), batch)).toEqual({
       done: 0,

@@ -340,7 +340,7 @@ test.each([
     'lease_lost',
   ],
   [
-    'a result that is no base64',
+    'a result that is not a base64',
     '/runner/calls/1/complete',
     { lease_id: '00000000-0000-4000-8000-000000000000', result: { body_base64: '!' } },
     token,

@@ -180,7 +180,7 @@ test('offers are signed once for all quotes of a list that expire within half a 
     // a clock that was set back
     [start + 30, 3],
   ]);
-  // a quote that an address names has a list of its own in each answer
+  // a quote that an address names has its own list in each answer
   const named = () =>
     signedAt(start + 7, { isNamed: true, options: [{ ...usdc }], digest: `0x${'7'.repeat(64)}` });
   expect([named(), named()]).toEqual([

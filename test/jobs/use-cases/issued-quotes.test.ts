@@ -82,7 +82,7 @@ test('a quote that cannot be sold is refused with the reason, and nothing is rec
   expect(flood.length - refused.length).toBeLessThanOrEqual(200);
   const recorded = (await allEvents(database.db)).filter(({ type }) => type === 'quote_issued');
   expect(recorded).toHaveLength(flood.length - refused.length);
-  // the quotes of 402 answers have an allowance of their own
+  // the quotes of 402 answers have their own allowance
   expect((await gateway.post('/x402/jobs/1/0')).status).toBe(402);
 });
 
@@ -226,7 +226,7 @@ test('a client that is not ours pays exactly the issued quote at its address, at
   expect(await quotesOf()).toHaveLength(1);
   await refusedAs(pathOf(bound), 'quote_ended');
 
-  // a payment of version 1 to the address of a quote gets a quote of its own, and two payers of one quote: one pays
+  // a payment of version 1 to the address of a quote gets its own quote, and two payers of one quote: one pays
   const raced = await issue(issuer);
   const offer = offerOf(await other.post(pathOf(raced)));
   const [first, second] = await Promise.all([signOffer(offer), signOffer(offer)]);

@@ -129,7 +129,7 @@ test.each([
 
 test('a payment whose start was decided in time and is committed late is never refused meanwhile', async () => {
   const database = await createDatabase();
-  // refusals are only counted, as while strangers send many: none waits for an append of its own
+  // refusals are only counted, as while strangers send many: none waits for its own append
   await database.asOwner((owner) =>
     owner.query(
       `create or replace function tollbook.take_event_allowance(p_kind text, p_wanted int, p_per_sec int, p_most int) returns int

@@ -213,7 +213,7 @@ describe('a leaf', () => {
     ['no stream', leafOf('delivered', data, { stream: undefined }), '"stream"'],
     ['no time', leafOf('delivered', data, { at: undefined }), '"at"'],
     ['a list as data', leafOf('delivered', '[]'), '"data"'],
-    ['text that is no JSON', Buffer.from('delivered'), 'JSON'],
+    ['text that is not a JSON', Buffer.from('delivered'), 'JSON'],
     ['nothing', Buffer.alloc(0), 'JSON'],
   ])('with %s is refused', (_, leaf, message) => {
     expect(() => decodeLeaf(leaf)).toThrow(message);

@@ -94,7 +94,7 @@ test('an answer that is repeated waits for the standby as the first one did', as
   const statement = appendStatement(1, randomUUID(), 1, 0, [
     encodeCommand({ stream: newStream(), events: [refused()] }),
   ]);
-  /** Sends it over a connection of its own, and resolves once its commit waits for the standby. */
+  /** Sends it over its own connection, and resolves once its commit waits for the standby. */
   const sent = async () => {
     const client = await connected(server.url());
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');

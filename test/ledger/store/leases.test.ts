@@ -70,7 +70,7 @@ test('the figures have live leases and calls whose delivery failed by service, a
   const [failing, other] = await readDeliveries(pool);
   expect([failing?.leased, other]).toEqual([0, idle]);
   expect(failing?.oldestFailingMs).toBeGreaterThan(99_000);
-  // the pause after a failure is no waiting
+  // the pause after a failure is not waiting
   expect(await readWaitingCalls(pool)).toMatchObject([{ serviceId: 7 }]);
 
   expect(await readOpenSettlements(pool)).toEqual({ count: 0, oldestMs: 0 });

@@ -106,7 +106,7 @@ describe('a payment header', () => {
     ['a payer without 0x', withAuthorization({ from: payer.slice(2) })],
     ['a nonce of 31 bytes', withAuthorization({ nonce: bytesOf('d4', 31) })],
     ['a nonce of 33 bytes', withAuthorization({ nonce: bytesOf('d4', 33) })],
-    ['a nonce that is no hex', withAuthorization({ nonce: bytesOf('xy', 32) })],
+    ['a nonce that is not a hex', withAuthorization({ nonce: bytesOf('xy', 32) })],
     ['a nonce with a line break', withAuthorization({ nonce: `${nonce}\n` })],
   ])('of %s is undecodable', (_, value) => {
     expect(decodePayment(headerOf(value))).toBe('undecodable_payment');

@@ -106,7 +106,7 @@ describe('the option that a payment means', () => {
     ['the amount in hex', { amount: '0x31ce00' }],
     ['the amount with a leading zero', { amount: '03264000' }],
     ['another payee', { payTo: bytesOf('b3', 20) }],
-    ['a payee that is no address', { payTo: 'payee.eth' }],
+    ['a payee that is not an address', { payTo: 'payee.eth' }],
   ] satisfies [string, object][])('is none with %s', (_, change) => {
     expect(matched(change)).toBeUndefined();
   });

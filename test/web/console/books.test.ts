@@ -49,14 +49,14 @@ test.skipIf(!hasBrowser)(
     await page.locator(`a[href="${path}"]`).click();
     await page.getByText('Nothing yet.').waitFor();
     await page.getByLabel('Category').selectOption('known_transfer');
-    await page.getByLabel('Note').fill('A deposit of our own, of 24 November');
+    await page.getByLabel('Note').fill('Our own deposit, of 24 November');
     await page.getByRole('button', { name: 'Record it' }).click();
     await page.getByText('Your explanation is recorded').waitFor();
     expect((await browserOf(site, ada).get('/console')).text).not.toContain('in the last reconciliation');
-    await page.getByText('A deposit of our own, of 24 November').waitFor();
+    await page.getByText('Our own deposit, of 24 November').waitFor();
     await tour.look('console-break');
     expect(await said()).toMatchObject([
-      { as: 'known_transfer', operator: 'ada', note: 'A deposit of our own, of 24 November', transaction },
+      { as: 'known_transfer', operator: 'ada', note: 'Our own deposit, of 24 November', transaction },
     ]);
     const [acted] = await readConsoleEvents(database, undefined, 1);
     expect(acted?.data).toMatchObject({ operator: 'ada', action: 'explain_break', subject: breakId });

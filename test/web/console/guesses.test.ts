@@ -35,7 +35,7 @@ async function start(): Promise<{
   return { gateway, ada, secret: base32(secret) };
 }
 
-/** A browser that has signed in with the password: a session of its own. */
+/** A browser that has signed in with the password: its own session. */
 async function withPassword(
   { database, url }: IdentityGateway,
   { userId }: SignedInOperator,

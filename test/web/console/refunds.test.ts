@@ -65,7 +65,7 @@ function send({ to, data }: { readonly to: Hex; readonly data: Hex }): Promise<H
 }
 
 test.skipIf(!hasBrowser)(
-  'a payment is refunded with a wallet once, under the operator’s name, and a page that is loaded again halfway goes on and asks no wallet',
+  'a payment is refunded with a wallet once, under the operator’s name, and a page that is loaded again halfway continues and asks no wallet',
   async () => {
     const { site, database, due, path, eventsOf, steps } = await startWithRefundDue();
     const account = privateKeyToAccount(devnetKeys.spare);

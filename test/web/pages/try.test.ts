@@ -125,7 +125,7 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
   test.each([
     { name: 'too little credit', micros: 0n, model: paidModel, text: 'x', advice: 'See your credit' },
     {
-      name: 'a model that is away',
+      name: 'a model that is unreachable',
       micros: 5_000_000n,
       model: paidModel,
       text: 'fault:status_500',

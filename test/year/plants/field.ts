@@ -98,7 +98,7 @@ export class Field {
     await deliverAll(this.world, 0);
   }
 
-  /** Sends a plain transfer, in a block of its own, and returns its transaction. */
+  /** Sends a plain transfer, in its own block, and returns its transaction. */
   async transfer(token: YearToken, from: Address, to: Address, atoms: bigint): Promise<Hex> {
     const transaction = await this.world.chain.send(token, from, to, atoms);
     await this.mine();

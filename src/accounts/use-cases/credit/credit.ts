@@ -8,7 +8,7 @@ interface Ledger {
   readonly lane: Lane;
 }
 
-/** The account of this name, which need not be well formed; undefined when there is none. */
+/** The account of this name, which need not be well formed; undefined if there is none. */
 export async function findCreditAccount(
   { pool }: Pick<Ledger, 'pool'>,
   name: string,

@@ -14,7 +14,7 @@ import type { GivenCheckpoint } from './verify.ts';
 /** Whether a signed checkpoint covers the first events of a ledger. */
 export type Sealing =
   | { readonly kind: 'sealed' }
-  /** The newest checkpoint has fewer events: `covered`, 0 where there is none. */
+  /** The newest checkpoint has fewer events: `covered`, 0 if there is none. */
   | { readonly kind: 'not_sealed'; readonly covered: number }
   /** The events are not those that were signed, or the signature is not one of the key. */
   | { readonly kind: 'changed'; readonly words: string };

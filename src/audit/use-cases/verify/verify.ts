@@ -179,7 +179,7 @@ export function coveredEvents({ checkpoints }: Verdict): number {
 
 /**
  * The lines that the command prints for a verdict.
- * @param wrongRows of the read models; undefined where there are none to compare
+ * @param wrongRows of the read models; undefined if there are none to compare
  */
 export function verdictLines(
   verdict: Verdict,

@@ -16,7 +16,7 @@ export function customerAddresses(withLoopback: boolean): AddressRule {
 }
 
 /**
- * A URL that a customer names, in its normal form; undefined where it is none that may be called, as far as that is known without
+ * A URL that a customer names, in its normal form; undefined if it is not one that may be called, as far as that is known without
  * resolving its host: the rest is checked where it is called.
  * @param withLoopback a receiver may be on this machine as well, also without https
  */

@@ -40,7 +40,7 @@ const maxResponseBytes = 64 * 1024;
 
 /**
  * A client of the operator's webhook.
- * @throws TypeError when the URL is none: a mistake of the configuration
+ * @throws TypeError if the URL is not one: a mistake of the configuration
  */
 export function createWebhook({ url, secret, timeoutMs, lookup }: WebhookOptions): Webhook {
   const { pathname, search } = new URL(url);

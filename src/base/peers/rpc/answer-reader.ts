@@ -7,7 +7,7 @@ export interface ReadingLimits<Kept> {
   /**
    * What is kept of an element of the array `result`; undefined where nothing is. Left out, no element
    * is looked at.
-   * @throws where the element is none that was asked for
+   * @throws if the element is not one that was asked for
    */
   readonly keep?: (element: unknown) => Kept | undefined;
   /** A longer element makes the whole answer `too_large`. Left out, those of more than 16 KiB are passed over. */

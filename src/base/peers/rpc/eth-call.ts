@@ -73,7 +73,7 @@ export function uintWord(of: number): Hex {
 /** "execution reverted" of geth and anvil; "VM execution error" of Nethermind and OpenEthereum. */
 const executionCodes: readonly number[] = [3, -32_015];
 /**
- * The same failures under codes that nodes also use for their own limits (-32000, -32003, -32603), told apart by the message:
+ * The same failures under codes that nodes also use for their own limits (-32000, -32003, -32603), identified by the message:
  * geth's, which most nodes repeat, and revm's names, as anvil and reth send them.
  */
 const executionWords =

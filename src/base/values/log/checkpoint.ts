@@ -78,7 +78,7 @@ export function verifierOf({ name, verifierKeys }: NoteSigner): NoteVerifier {
 
 /**
  * Reads a verifier key `name+hash+base64`.
- * @throws CheckpointError where it is none, or where its hash is not that of its name and key
+ * @throws CheckpointError if it is not one, or where its hash is not that of its name and key
  */
 export function parseVerifierKey(text: string): NoteVerifier {
   const match = /^([^+\s]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/.exec(text.trim());
@@ -135,7 +135,7 @@ export function openCheckpoint(note: string, verifier: NoteVerifier): TreeHead {
 
 /**
  * Reads a checkpoint without checking its signature: only for the gateway's own.
- * @throws CheckpointError where it is none
+ * @throws CheckpointError if it is not one
  */
 export function readCheckpoint(note: string): TreeHead {
   return parseHead(note.slice(0, note.lastIndexOf('\n\n') + 1));

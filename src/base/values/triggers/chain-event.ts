@@ -107,7 +107,7 @@ function readTopics(
   const indexed = inputs.filter((input) => input.indexed);
   for (const name of Object.keys(filters))
     if (!indexed.some((input) => input.name === name))
-      return `names "${name}", which is no indexed argument of the event`;
+      return `names "${name}", which is not an indexed argument of the event`;
   const topics: (Hex | readonly Hex[] | null)[] = [selector];
   for (const input of indexed) {
     const { name = '' } = input;

@@ -2,9 +2,9 @@ import { Cron } from 'croner';
 
 /** The times of a cron expression in a time zone. Times are Unix milliseconds, always whole seconds. */
 export interface CronSchedule {
-  /** The first time after this one; undefined where there is none. */
+  /** The first time after this one; undefined if there is none. */
   next(afterMs: number): number | undefined;
-  /** The last time before this one; undefined where there is none. */
+  /** The last time before this one; undefined if there is none. */
   before(beforeMs: number): number | undefined;
 }
 

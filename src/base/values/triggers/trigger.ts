@@ -3,7 +3,7 @@ export const triggerKinds = ['webhook', 'cron', 'chain'] as const;
 export type TriggerKind = (typeof triggerKinds)[number];
 
 /**
- * What one firing of a trigger is told apart by: a webhook's id, a schedule's time, the place of a log on a chain. It becomes a header, and the
+ * What one firing of a trigger is identified by: a webhook's id, a schedule's time, the place of a log on a chain. It becomes a header, and the
  * ledger keeps it for ever: no free text.
  */
 export const triggerIdForm = /^[A-Za-z0-9][A-Za-z0-9_.:/+=-]{0,199}$/;

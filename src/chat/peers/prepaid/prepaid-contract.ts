@@ -64,9 +64,9 @@ export type CreditsAnswer =
 export interface PrepaidContract {
   /** The address of the key. */
   readonly operator: Address;
-  /** An account at a block, by default the latest; undefined in the answer when there is none. */
+  /** An account at a block, by default the latest; undefined in the answer if there is none. */
   getAccount(commitment: Hex, at?: BlockTag): Promise<RpcAnswer<CreditsAccount | undefined>>;
-  /** An authorized spend at a block, by default the latest; undefined in the answer when there is none. */
+  /** An authorized spend at a block, by default the latest; undefined in the answer if there is none. */
   getSpendAuth(authHash: Hex, at?: BlockTag): Promise<RpcAnswer<SpendRecord | undefined>>;
   /** Lands a spend, waiting up to `waitMs`; with 0 it is only sent. Safe to repeat: the contract accepts a nonce once. */
   authorizeSpend(auth: SpendAuth, waitMs: number, maxCostWei?: bigint): Promise<CreditsAnswer>;
@@ -79,7 +79,7 @@ export interface PrepaidContract {
   ): Promise<CreditsAnswer>;
   /**
    * Helps a payout transaction that has not landed; see `TransactionSender.follow`. Answers with the transaction that may still
-   * land; undefined where there is none.
+   * land; undefined if there is none.
    */
   followPayment(authHash: Hex, recipient: Address, transaction: Hex): Promise<RpcAnswer<Hex | undefined>>;
   /** How a spend ended, by the contract's logs from a time (Unix seconds) to the latest block. */

@@ -139,14 +139,14 @@ class ChunkSource {
     if (reading.kind === 'malformed')
       return this.#isEnded
         ? faultOf('cut', 'The stream ended within an event')
-        : faultOf('malformed', 'An event of the stream is no chunk');
+        : faultOf('malformed', 'An event of the stream is not a chunk');
     this.#hasData = true;
     return { kind: 'chunk', chunk: { raw, role: reading.isUsageOnly ? 'usage' : 'part' } };
   }
 
   #end(): ChunkStep {
     if (!this.#hasBytes) return faultOf('empty', 'The body is empty');
-    if (!this.#hasData) return faultOf('malformed', 'The body is no event stream');
+    if (!this.#hasData) return faultOf('malformed', 'The body is not an event stream');
     return this.progress.isFinished
       ? { kind: 'unterminated' }
       : faultOf('cut', 'The stream ended within the answer');

@@ -30,7 +30,7 @@ export async function readWhole(
   if (read === undefined) return faultOf('too_large', 'The body takes too long to read');
   const { reading, progress } = read;
   if (reading.kind === 'error') return faultOf('error_object', reading.error.message, reading.error);
-  if (reading.kind === 'malformed') return faultOf('malformed', 'The body is no answer');
+  if (reading.kind === 'malformed') return faultOf('malformed', 'The body is not an answer');
   return {
     kind: 'completed',
     body: body.bytes,

@@ -305,7 +305,7 @@ class Classification {
     return { from: payee(payTo), to: payee(to) };
   }
 
-  /** Under the payee that it is from; where that is none, under the one that it is to. */
+  /** Under the payee that it is from; if that is not one, under the one that it is to. */
   #outFields(out: OutFact): ItemFields {
     const { from, to } = this.#payeesOf(out);
     return outFields(out, from ?? to ?? out.payTo);

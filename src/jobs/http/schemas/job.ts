@@ -37,7 +37,7 @@ const notOffered = z
   .array(z.strictObject({ network, asset: address, symbol, reason: z.literal('no_current_rate') }))
   .readonly()
   .meta({
-    description: 'Accepted tokens that cannot be paid with now, and why. Absent where there is none.',
+    description: 'Accepted tokens that cannot be paid with now, and why. Absent if there is none.',
   });
 
 export const price = z

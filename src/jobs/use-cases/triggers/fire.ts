@@ -2,7 +2,7 @@ import type { ChainLog } from '../../../base/values/triggers/chain-log.ts';
 
 /** One firing of a trigger, before it is on record. */
 export interface NewFiring {
-  /** What it is told apart by: it makes one call, for ever. */
+  /** What it is identified by: it makes one call, for ever. */
   readonly id: string;
   /** The call's body, JSON. */
   readonly body: string;

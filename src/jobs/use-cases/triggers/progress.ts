@@ -77,7 +77,7 @@ export function triggerConditions(lags: readonly TriggerLag[]): AlertCondition[]
         kind === 'cron'
           ? `The trigger ${name} has not fired for a time that is ${Math.round(lagSecs)} seconds old: no process could record its call.`
           : `The trigger ${name} has read its chain up to block ${block ?? 'none'}, which is ${Math.round(lagSecs)} seconds old${why}: ` +
-            'events after it make no calls until it goes on; none is lost.';
+            'events after it make no calls until it continues; none is lost.';
       const details = { lag_secs: Math.round(lagSecs), blocks: blocks ?? null, problem: problem ?? null };
       return { kind: 'trigger_behind', subject: name, text, details };
     });

@@ -34,7 +34,7 @@ export function readWebhookHead(
   return { kind: 'read', head: { id, timestamp, signatures } };
 }
 
-/** Which secret of the trigger a body is signed with; undefined where it is none. */
+/** Which secret of the trigger a body is signed with; undefined if it is not one. */
 export function findSigningSecret(
   { secrets }: Pick<WebhookTrigger, 'secrets'>,
   head: WebhookHead,

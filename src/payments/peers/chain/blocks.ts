@@ -53,12 +53,12 @@ function blockCall<T extends Block>(
   return outlinedCall('eth_getBlockByNumber', [at, false], schema.refine(isRequested).nullable());
 }
 
-/** The canonical block at a height; null where there is none. */
+/** The canonical block at a height; null if there is none. */
 export function askBlock(ask: Ask, number: bigint): Promise<RpcAnswer<Block | null>> {
   return ask(blockCall(toQuantity(number), blockSchema, (block) => block.number === number));
 }
 
-/** The canonical block at a height, with its parent; null where there is none. */
+/** The canonical block at a height, with its parent; null if there is none. */
 export function askLinkedBlock(ask: Ask, number: bigint): Promise<RpcAnswer<LinkedBlock | null>> {
   return ask(blockCall(toQuantity(number), linkedBlockSchema, (block) => block.number === number));
 }

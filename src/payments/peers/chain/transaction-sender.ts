@@ -49,7 +49,7 @@ export interface TransactionSender {
   /**
    * For a sent call that no `send` waits for: raises the fee of the transaction that holds up the key's others, and sends the
    * call's own one again if the node has dropped it, also one that another process has sent. Answers with the transaction that
-   * may still land, which has another hash after a raise; undefined where there is none.
+   * may still land, which has another hash after a raise; undefined if there is none.
    */
   follow(call: ContractCall, transaction: Hex): Promise<RpcAnswer<Hex | undefined>>;
   /** The key's balance, and what so much gas costs today at the highest fee that would be offered. */

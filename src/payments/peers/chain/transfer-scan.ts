@@ -21,7 +21,7 @@ export type ChainScanner = ReturnType<typeof createScanner>;
 
 /**
  * Reads one chain for reconciling. Answers come from the configured chain, or are unavailable. `timeoutMs` is of one request, each time it is sent.
- * @throws TypeError when the URL is none
+ * @throws TypeError if the URL is not one
  */
 export function createScanner({
   network,
@@ -35,7 +35,7 @@ export function createScanner({
   return {
     network,
     finalizedBlock: () => askTaggedBlock(ask, 'finalized'),
-    /** The canonical block at a height; null where there is none. */
+    /** The canonical block at a height; null if there is none. */
     blockAt: (number: bigint) => askBlock(ask, number),
     firstBlockSince: (timestampSecs: number, last: Block) => firstBlockSince(ask, timestampSecs, last),
     /** Unavailable with `answers_differ` where the chain changed during the reading. */

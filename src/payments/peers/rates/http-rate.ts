@@ -63,7 +63,7 @@ function parseNumbersAsText(body: Buffer): unknown {
   }
 }
 
-/** The value that a JSON pointer (RFC 6901) names; undefined where there is none. */
+/** The value that a JSON pointer (RFC 6901) names; undefined if there is none. */
 function valueAt(document: unknown, pointer: string): unknown {
   let value = document;
   for (const part of pointer.split('/').slice(1)) {

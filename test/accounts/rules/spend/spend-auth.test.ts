@@ -91,7 +91,7 @@ describe('a spend authorization header', () => {
   const unreadable: Record<string, Record<string, unknown>> = {
     'with something more': { extra: 1 },
     'with a short commitment': { commitment: golden.commitment.slice(0, -1) },
-    'with a commitment that is no hexadecimal': { commitment: `0x${'g'.repeat(64)}` },
+    'with a commitment that is not a hexadecimal': { commitment: `0x${'g'.repeat(64)}` },
     'with an operator of a wrong checksum': { operator: '0x70997970c51812dc3A010C7d01b50e0d17dc79C8' },
     'with a service beyond uint64': { serviceId: String(2n ** 64n) },
     'with a job index beyond uint8': { jobIndex: 256 },

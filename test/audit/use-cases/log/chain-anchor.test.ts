@@ -30,7 +30,7 @@ const node = () => createTestClient({ mode: 'anvil', transport: http(chain.rpcUr
 const ether = (key: Hex, value = 10n ** 18n) =>
   node().setBalance({ address: privateKeyToAddress(key), value });
 
-/** A key of its own for every test: what another has anchored is not its own. */
+/** Its own key for every test: what another has anchored is not its own. */
 async function fundedKey(): Promise<Hex> {
   const key = generatePrivateKey();
   await ether(key);

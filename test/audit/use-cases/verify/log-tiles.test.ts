@@ -12,7 +12,7 @@ test.each([
     /log_tile: level 0 has 228 hashes in 2 tiles, by the events 114/,
   ],
   [
-    'a tile that was added on a level of its own',
+    'a tile that was added on its own level',
     'insert into tollbook.log_tile select lane_id, level + 1, tile, hashes from tollbook.log_tile limit 1',
     /log_tile: level 1 has 114 hashes in 1 tiles, by the events 0/,
   ],

@@ -104,7 +104,7 @@ export const tableChecks: Readonly<Record<string, TableCheck>> = {
   },
   'tollbook.result_upload': {
     notFollowing:
-      'parts of results in a store of their own; the hash of a completed one is compared with its event',
+      'parts of results in their own store; the hash of a completed one is compared with its event',
   },
   'tollbook.callback': {
     notFollowing:

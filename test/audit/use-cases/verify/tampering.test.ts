@@ -154,7 +154,7 @@ const damaged: readonly [string, (text: string) => string, RegExp][] = [
     (text) => text.replace(/^(.*\n)(.*\n)/, '$2$1'),
     /first at event 1: event 2 .*was found, but 1 was expected/,
   ],
-  ['with a line that is no JSON', (text) => text.replace(/^.*\n/, 'x\n'), /first at event 1: .*not JSON/],
+  ['with a line that is not a JSON', (text) => text.replace(/^.*\n/, 'x\n'), /first at event 1: .*not JSON/],
   ['with blanks added', (text) => text.replace('"lane":1', '"lane": 1'), /first at event 1: .*canonical/],
   [
     'with an event of an unknown type',

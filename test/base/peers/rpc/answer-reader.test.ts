@@ -65,7 +65,7 @@ describe('an answer that is read in pieces', () => {
     ['a number', '[1]'],
     ['null', '[null]'],
     ['closed as an object', '[{}}'],
-    ['with an element that is no JSON', '[{"a":}]'],
+    ['with an element that is not a JSON', '[{"a":}]'],
   ])('is malformed where its result is an array %s', (_, result) => {
     const reader = new AnswerReader<object>({
       maxBytes,

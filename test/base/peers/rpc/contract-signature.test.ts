@@ -113,7 +113,7 @@ describe('the answer is unavailable when', () => {
     const answer = ask(stub.url, undefined, { timeoutMs: 120_000 });
     for (const asked of [2, 3]) {
       await stub.arrived(asked);
-      // the question has a time limit of its own, and no more than is left of it
+      // the question has its own time limit, and no more than is left of it
       const [limitMs, ...others] = await deadlines.end();
       expect(others).toEqual([]);
       expect(limitMs).toBeLessThanOrEqual(120_000);

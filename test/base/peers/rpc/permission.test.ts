@@ -40,7 +40,7 @@ function isPlain({ url, body }: RpcRequest): boolean {
 /** A node that changes its mind with every call. */
 const alternating = () => startRpcStub((request, index) => succeed(request, index % 2 === 0 ? yes : no));
 
-/** With connections and a line of its own. */
+/** With connections and its own line. */
 async function roundTrip(rpcUrl: string): Promise<void> {
   expect(await checker().isPermitted(asking(rpcUrl))).toEqual(permitted);
 }
@@ -118,7 +118,7 @@ describe('the answer is unavailable, never a refusal, when', () => {
     ['it is a short one', '0x1', 'malformed'],
     ['it is a byte', '0x01', 'malformed'],
     ['it has no prefix', yes.slice(2), 'malformed'],
-    ['it is no hexadecimal', `0x${'g'.repeat(64)}`, 'malformed'],
+    ['it is not a hexadecimal', `0x${'g'.repeat(64)}`, 'malformed'],
     ['it is a JSON boolean', true, 'malformed'],
     ['it is a number', 1, 'malformed'],
     ['it is null', null, 'malformed'],

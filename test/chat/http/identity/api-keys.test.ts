@@ -206,12 +206,12 @@ describe('a key created by a session', () => {
     ['no name', {}],
     ['an empty name', { name: '' }],
     ['a name of two lines', { name: 'a\nb' }],
-    ['a cap that is no amount', { name: 'x', cap: '-1' }],
+    ['a cap that is not an amount', { name: 'x', cap: '-1' }],
     ['a cap that is a number', { name: 'x', cap: 5 }],
     ['a model that is not served', { name: 'x', models: ['nothing'] }],
     ['no models at all', { name: 'x', models: [] }],
     ['an expiry in the past', { name: 'x', expires_at: '2020-01-01T00:00:00Z' }],
-    ['an expiry that is no time', { name: 'x', expires_at: 'tomorrow' }],
+    ['an expiry that is not a time', { name: 'x', expires_at: 'tomorrow' }],
   ])('is not created with %s', async (_, body) => {
     const gateway = await start();
     const { browser } = await signedIn(gateway);

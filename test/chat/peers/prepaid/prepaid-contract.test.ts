@@ -152,7 +152,7 @@ test('a transaction that does not land in time is unknown, and found on the chai
   const count = await node().getTransactionCount({ address: operator });
   await stalled(async () => {
     expect(await creditsOn().authorizeSpend(auth, 100)).toMatchObject({ kind: 'unknown' });
-    // another process, as after a restart: it goes on behind what is under way
+    // another process, as after a restart: it continues behind what is under way
     expect(await creditsOn().authorizeSpend(other, 100)).toMatchObject({ kind: 'unknown' });
   });
   const credits = creditsOn();

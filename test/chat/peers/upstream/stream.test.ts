@@ -109,7 +109,7 @@ describe('a stream', () => {
     ['too long an event', 'too_large', `data: ${'a'.repeat(5000)}\n\n`],
     ['an error event', 'error_object', 'event: error\ndata: {"message":"no"}\n\n'],
     ['an end within an event', 'cut', 'data: {"choices":[{"del'],
-  ])('that goes on with %s fails', async (_, cause, text) => {
+  ])('that continues with %s fails', async (_, cause, text) => {
     const first = 'data: {"choices":[{}]}\n\n';
     const upstream = await serve((_request, response) => response.end(first + text), {
       maxAnswerBytes: 4000,

@@ -52,7 +52,7 @@ function movesOfCredit(events: readonly StreamEvent[]): Record<string, bigint> {
 }
 
 describe('prepaid credit in the books', () => {
-  test('that was granted is a liability until its use, and its use goes against its expense: it is no income', () => {
+  test('that was granted is a liability until its use, and its use goes against its expense: it is not an income', () => {
     const events = [granted, completed, captured];
     expect(balancesOf(entriesOf(recorded(events)))).toEqual({
       'Expenses:CreditGrants:Given CREDIT': 9_000_000n,

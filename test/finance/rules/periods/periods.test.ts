@@ -26,7 +26,7 @@ const close = (period: Period, operator = 'ada') => event('operator_period_close
 const review = (period: Period, operator = 'bob') => event('operator_period_reviewed', period, { operator });
 const reopen = (period: Period) => event('operator_period_reopened', period);
 
-/** What the verifier says of the events, which has rules of its own. */
+/** What the verifier says of the events, which has its own rules. */
 function faultIn(events: readonly PeriodEvent[]): string | undefined {
   const check = new EntityCheck();
   return events.map((one) => check.apply(one, periodStream)).find((words) => words !== undefined);

@@ -107,7 +107,7 @@ test('every mistake of a map of accounts is reported with its line and path, and
   for (const words of [
     'accounts.toml:2  "Income:Jobs".name: must begin with Income:',
     'accounts.toml:3  "Income:Jobs".number: is unknown',
-    'accounts.toml:4  income: is no account',
+    'accounts.toml:4  income: is not an account',
     'accounts.toml:7  "Income:FX".code: must have 1 to 32 letters',
     'accounts.toml:8  "Income:Refunds": has neither name nor code',
   ])

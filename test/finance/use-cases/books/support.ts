@@ -145,7 +145,7 @@ function sweepOf({ terms }: Quote, amount: string): StreamEvent {
   };
 }
 
-/** The n-th transfer that is no payment. */
+/** The n-th transfer that is not a payment. */
 function unexplainedTransfer({ terms }: Quote, n: number, change: object): StreamEvent {
   const { network, asset, symbol, decimals, pay_to } = terms;
   const of = { network, asset, symbol, decimals, pay_to, received_from: `0x${'77'.repeat(20)}` };
@@ -176,7 +176,7 @@ export function trailerOf(seq: number): string {
   return `{"counters":{},"export":1,"seq":${seq}}\n`;
 }
 
-/** An export in a file of its own. */
+/** An export in its own file. */
 export function exportFile(events: readonly RecordedEvent[]): string {
   const file = path.join(temporaryFolder(), 'ledger.jsonl');
   writeFileSync(file, events.map(leafOf).join('') + trailerOf(events.length));

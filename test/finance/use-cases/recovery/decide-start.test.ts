@@ -60,7 +60,7 @@ test('after a change of the timeline an anchor decides: with all that it knows t
   );
   const silent = {
     ...(await anchorOf(database, 3)),
-    newest: async () => ({ kind: 'failed' as const, cause: 'it is away' }),
+    newest: async () => ({ kind: 'failed' as const, cause: 'it is unreachable' }),
   };
   expect(await decide(database, [silent])).toMatchObject(because(/no anchor has a checkpoint/));
   const behind = await anchorOf(database, 2);

@@ -12,7 +12,7 @@ import { folderTable } from '../../../support/log.ts';
 import { temporaryFolder } from '../../../support/program.ts';
 import { eventually } from '../../../support/wait.ts';
 
-/** A server of its own, which can become another timeline at the same address, as a failover does behind a proxy. */
+/** Its own server, which can become another timeline at the same address, as a failover does behind a proxy. */
 async function startServer() {
   const dir = path.join(temporaryFolder(), 'pg');
   const start = () => startEmbeddedPostgres({ dir, durable: false });

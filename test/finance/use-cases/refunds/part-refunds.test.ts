@@ -143,7 +143,7 @@ async function startedTwice() {
   return { ...started, ada, bob, sent: [await final(sent[0]!), await final(sent[1]!)] as const };
 }
 
-describe('of equal refunds to one payer that two operators have started, each under a nonce of their own,', () => {
+describe('of equal refunds to one payer that two operators have started, each under their own nonce,', () => {
   test('each is recorded by its own transaction alone', async () => {
     const { database, record, ada, bob, sent } = await startedTwice();
     expect(await record(ada.quoteDigest, sent[1])).toMatchObject({

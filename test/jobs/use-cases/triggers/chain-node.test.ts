@@ -44,7 +44,7 @@ test('a node that refuses ranges is asked for shorter ones, down to single block
   };
   const terms = mintTerms({ ...chain, url: node.url }, { startBlock, finality: { confirmations: 0 } });
   const ranges = follower(database, terms, calls);
-  // a look ends after a while, and the next one goes on
+  // a look ends after a while, and the next one continues
   await eventually(async () => {
     await ranges.look();
     expect([atomsOf(calls), calls.repeated()]).toEqual([[71, 72, 73], 0]);

@@ -66,7 +66,7 @@ test.skipIf(!hasTools)(
 );
 
 test('the runner of the examples does the calls of a schedule and those of the events of a contract', async () => {
-  // the chain of the payments has an id of its own
+  // the chain of the payments has its own id
   const events = await startEventChain({ chainId: 31_337 });
   onTestFinished(() => events.stop());
   const { database, gateway } = await startWithDatabase({

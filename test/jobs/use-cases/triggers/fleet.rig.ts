@@ -106,7 +106,7 @@ missed = "all"
 });
 
 test('the events of a contract make one call each through kills of both processes and a reorg, and none is lost', async () => {
-  // the chain of the payments has an id of its own
+  // the chain of the payments has its own id
   const events = await startEventChain({ chainId: 31_337 });
   onTestFinished(() => events.stop());
   const database = await createDatabase();

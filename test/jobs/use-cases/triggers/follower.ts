@@ -55,7 +55,7 @@ export function ledger(): Ledger {
 
 export const atomsOf = ({ bodies }: Ledger): number[] => bodies.map(({ args }) => Number(args.value));
 
-/** A process that follows one trigger; each has a memory of its own. */
+/** A process that follows one trigger; each has its own memory. */
 export function follower(database: TestDatabase, terms: ChainTerms, { fire }: Ledger) {
   const { network, chainId, rpcUrl } = terms;
   const reader = createEventReader({ network, chainId, rpcUrl, timeoutMs: 20_000 });

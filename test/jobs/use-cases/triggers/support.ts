@@ -12,7 +12,7 @@ import { askNode } from '../../../support/tokens.ts';
 export const transferEvent = 'event Transfer(address indexed from, address indexed to, uint256 value)';
 export const receiver: Address = `0x${'cd'.repeat(20)}`;
 
-/** A chain of its own, with a token whose transfers are the events. */
+/** Its own chain, with a token whose transfers are the events. */
 export interface EventChain {
   readonly url: string;
   readonly token: Address;

@@ -38,7 +38,7 @@ const order: TriggerOrder = {
   contentType: 'text/plain',
 };
 
-/** What a trigger in a process of its own has. */
+/** What a trigger in its own process has. */
 async function processOn(database: TestDatabase, limits = ''): Promise<TriggerContext> {
   const config = await testConfig({ database, chain, runnerUrl: 'http://127.0.0.1:1/', tables: limits });
   const lane = openLane({ url: database.url, role: writerRole, flushers: 1 });

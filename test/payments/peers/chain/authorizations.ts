@@ -12,7 +12,7 @@ const payer = privateKeyToAccount(devnetKeys.payer);
 const sender = privateKeyToAccount(devnetKeys.spare);
 const bytes32 = 'bytes32';
 
-/** A chain of its own, where authorizations are used and canceled without a facilitator. */
+/** Its own chain, where authorizations are used and canceled without a facilitator. */
 export interface AuthorizationChain {
   readonly url: string;
   readonly token: Address;

@@ -177,7 +177,7 @@ describe('an answer about a transaction is malformed', () => {
     ['with a log that is a list', { place, logs: [[]] }],
     ['with a short topic', change({ topics: [topics.use, '0x12'] })],
     ['with five topics', change({ topics: [topics.use, word(from), nonce, nonce, nonce] })],
-    ['with data that is no hex', change({ data: '0xzz' })],
+    ['with data that is not a hex', change({ data: '0xzz' })],
     ['with no data', change({ data: null })],
     ['with a removed log', change({ removed: true })],
     ['with a log of another block', change({ blockHash: transaction })],

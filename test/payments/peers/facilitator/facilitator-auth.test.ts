@@ -118,7 +118,7 @@ const failing: [string, AuthorizeCall][] = [
   ],
   ['never ends', () => new Promise(() => {})],
   ['gives nothing', () => Promise.resolve(undefined as never)],
-  ['gives what is no header', () => Promise.resolve({ authorization: 7 } as never)],
+  ['gives what is not a header', () => Promise.resolve({ authorization: 7 } as never)],
 ];
 
 test.each(failing)('nothing is sent where the signer %s', async (_, authorize) => {

@@ -378,7 +378,7 @@ describe('the circuit', () => {
   });
 });
 
-/** Errors are for the log; what they say is no guarantee. */
+/** Errors are for the log; what they say is not a guarantee. */
 function withoutError(answer: object): object {
   return { ...answer, error: undefined };
 }

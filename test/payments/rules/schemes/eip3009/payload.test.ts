@@ -33,7 +33,7 @@ describe('an EIP-3009 payment', () => {
     ['junk beside its fields', { chainId: 84_532 }, 'unknown_payload_field'],
     ['a field in another letter case', { Value: '3264000' }, 'unknown_payload_field'],
     ['another recipient', { to: bytesOf('b3', 20) }, 'recipient_mismatch'],
-    ['a recipient that is no address', { to: 'payee.eth' }, 'recipient_mismatch'],
+    ['a recipient that is not an address', { to: 'payee.eth' }, 'recipient_mismatch'],
     ['one atom too little', { value: '3263999' }, 'authorization_value_mismatch'],
     ['one atom too much', { value: '3264001' }, 'authorization_value_mismatch'],
     ['a value of zero', { value: '0' }, 'authorization_value_mismatch'],
