@@ -1,4 +1,4 @@
-// A runner that fetches its calls, so that it needs no address of its own. Run it with
+// A runner that fetches its calls, so that it needs no address. Run it with
 //   GATEWAY_URL=http://127.0.0.1:8402 RUNNER_TOKEN=… node_modules/.bin/node examples/poll-runner.ts
 // where the token is that of a [[runners]] entry with mode = "lease". Ctrl-C finishes the running calls, then ends.
 import { z } from 'zod';
@@ -8,7 +8,7 @@ import { createRunner, job, Refuse, RetryLater } from '../src/runner/index.ts';
 const { GATEWAY_URL = 'http://127.0.0.1:8402', RUNNER_TOKEN = '', SERVICE_ID = '1' } = process.env;
 const serviceId = Number(SERVICE_ID);
 
-/** Any bytes come back as they are. */
+/** Any bytes come back unchanged. */
 const echo = job({
   serviceId,
   jobIndex: 0,

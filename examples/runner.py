@@ -164,7 +164,7 @@ def say(text):
 
 
 class Push(http.server.BaseHTTPRequestHandler):
-    """Takes pushed calls. Speaks HTTP/1.0: each call has a connection of its own, so none is left open when the runner stops."""
+    """Takes pushed calls. Speaks HTTP/1.0: each call has its own connection, so none is left open when the runner stops."""
 
     timeout = 30
 
@@ -263,7 +263,7 @@ class Gateway:
             connection.close()
 
     def hang_up(self):
-        """Ends the request that waits for calls: what the gateway was about to lease to it goes back at once."""
+        """Ends the request that waits for calls: calls that the gateway was about to lease to it return immediately."""
         if self.polling is not None:
             with contextlib.suppress(OSError):
                 socket.socket.shutdown(self.polling, socket.SHUT_RDWR)
@@ -378,7 +378,7 @@ def main():
     gateway, stopped_at = Gateway(gateway_url) if gateway_url else None, []
 
     def stop(number, _):
-        # a second one ends the runner at once; one that comes with the first, as from `timeout`, is the same
+        # a second one ends the runner immediately; one that comes with the first, as from `timeout`, is the same
         stopped_at.append(time.monotonic())
         if stopped_at[-1] - stopped_at[0] > 1:
             os._exit(128 + number)

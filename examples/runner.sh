@@ -4,7 +4,7 @@
 # The command gets the body on its standard input, and CALL_ID, ATTEMPT, SERVICE_ID, JOB_INDEX, CONTENT_TYPE and IDEMPOTENCY_KEY in its
 # environment; what it prints is the result, of the type RESULT_TYPE. Exit code 0 completes the call, 65 refuses it for good, any other
 # has it delivered again. The folder RESULTS keeps results, so that a call that is delivered again is not run again.
-# SIGTERM and SIGINT: the running call is finished, then the runner ends; a second one ends it at once.
+# SIGTERM and SIGINT: the running call is finished, then the runner ends; a second one ends it immediately.
 set -u
 command=${1:?the command that does the work}
 : "${GATEWAY_URL:?}" "${RUNNER_TOKEN:?}" "${RESULT_TYPE:=text/plain; charset=utf-8}" "${LEASE_SECS:=60}" "${WAIT_SECS:=20}"
@@ -18,7 +18,7 @@ unset RUNNER_TOKEN # the command does not get it
 
 stopping='' polling='' running=''
 stop() {
-  # a second signal ends it at once; one that comes with the first, as from `timeout`, is the same
+  # a second signal ends it immediately; one that comes with the first, as from `timeout`, is the same
   if [ -n "$stopping" ]; then
     if [ "$SECONDS" -gt $((stopping + 1)) ]; then exit 1; else return; fi
   fi
@@ -125,7 +125,7 @@ failures=0
 while [ -z "$stopping" ]; do
   post /runner/leases ask.json $((WAIT_SECS + 10)) > "$work/status" &
   polling=$!
-  # a signal that came before: the gateway takes back what nobody waits for
+  # a signal that came before: the gateway takes back calls of a lease request that has no client
   if [ -n "$stopping" ]; then kill "$polling" 2> /dev/null; fi
   while kill -0 "$polling" 2> /dev/null; do wait "$polling"; done
   polling='' status=$(cat "$work/status")

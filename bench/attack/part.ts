@@ -26,7 +26,7 @@ interface Load {
 }
 
 const named: readonly (readonly [name: string, attack: Attack])[] = [
-  ['payments with signatures that are none, or wrapped', 'signatures'],
+  ['payments with invalid or wrapped signatures', 'signatures'],
   ['signed payments of wallets without money, no RPC', 'unfunded'],
   ['version 1 payments of amounts never offered', 'v1'],
   ['requests without a payment', 'quotes'],

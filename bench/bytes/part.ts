@@ -13,7 +13,7 @@ import { type Step, stepsOf, tableOf } from './report.ts';
 
 const token = 'a-token-of-the-bench-that-is-long-enough';
 
-/** The gateway that an operator is told to run: its quotes authenticate themselves. A runner leases its calls. */
+/** The gateway as the documentation recommends it: its quotes authenticate themselves. A runner leases its calls. */
 function gatewayOf(stage: Stage, dir: string): TollbookOptions {
   const secret = path.join(dir, 'secret');
   writeFileSync(secret, token, { mode: 0o600 });

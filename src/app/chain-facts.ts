@@ -72,7 +72,7 @@ async function checkSource(
   if (said.kind !== 'known')
     return unanswered(
       at,
-      `nothing behind it is checked yet: ${new URL(rpcUrl).host} does not answer (${said.kind === 'silent' ? said.cause : 'malformed'})`,
+      `nothing that needs it is checked yet: ${new URL(rpcUrl).host} does not answer (${said.kind === 'silent' ? said.cause : 'malformed'})`,
     );
   if (chainId !== undefined && said.value !== BigInt(chainId))
     return mistake(at, `serves the chain eip155:${said.value}, and should serve eip155:${chainId}`);

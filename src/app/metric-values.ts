@@ -200,7 +200,7 @@ export function triggerFigures(
   return [
     figure(
       'tollbook_trigger_behind',
-      '1 while this trigger is so far behind that its operator is alerted',
+      '1 while this trigger is so late that its operator is alerted',
       ({ isBehind }) => (isBehind ? 1 : 0),
     ),
     figure(

@@ -55,7 +55,7 @@ export function preparePoll(options: PollOptions, parts: PollParts): () => Promi
   requireWhole('waitSecs', waitSecs, 0, 30);
   const stranger = services.find((service) => !parts.services.includes(service));
   if (stranger !== undefined) throw new TypeError(`services: no job is of service ${stranger}`);
-  if (services.length < 1 || services.length > 100) throw new TypeError('services: from 1 to 100 at once');
+  if (services.length < 1 || services.length > 100) throw new TypeError('services: from 1 to 100');
   const client = createLeaseClient(gatewayUrl, token);
   const context = { ...parts, gatewayUrl, token, services, max, leaseSecs, waitSecs, client };
   return () => pollUntilStopped(context);

@@ -50,7 +50,7 @@ const farewellMs = 2_000;
 
 /**
  * A runner of these jobs; nothing happens before it listens, polls or consumes.
- * @throws TypeError for no job, a job twice, or a bound that is none
+ * @throws TypeError for no job, a job twice, or an invalid bound
  */
 export function createRunner(options: RunnerOptions): Runner {
   const { jobs, concurrency = 16, timeoutMs = 25_000, maxResultBytes = 2 ** 30 } = options;

@@ -175,7 +175,7 @@ test.each([
   const found = await messages(config);
   expect(found).toMatchObject({ mistakes: [], wrong: 0 });
   expect(found.unanswered).toEqual([
-    expect.stringContaining('networks.0.rpc_url: nothing behind it is checked'),
+    expect.stringContaining('networks.0.rpc_url: nothing that needs it is checked'),
   ]);
 });
 
@@ -221,7 +221,7 @@ test('a mistake stops the start with its line; what is not answered is asked aga
   proxy.lie = () => ({ error: { code: -32_005, message: 'limit exceeded' } });
   (await watch.admit(wrong))();
   expect(lines.map(({ warning }) => warning)).toEqual([
-    expect.stringContaining('nothing behind it is checked yet'),
+    expect.stringContaining('nothing that needs it is checked yet'),
   ]);
   expect([...watch.wrongTokens()]).toEqual([]);
   const loop = watch.start();

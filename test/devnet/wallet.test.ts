@@ -197,7 +197,7 @@ async function callAt(host: string, port: number): Promise<number | undefined> {
   return response.statusCode;
 }
 
-test.skipIf(outside === undefined)('the route that signs answers nobody from another machine', async () => {
+test.skipIf(outside === undefined)('the route that signs answers no other machine', async () => {
   const port = await freePort();
   await startWithWallet({ bind: `0.0.0.0:${port}`, top: 'public_url = "https://books.example"' });
   expect(await callAt('127.0.0.1', port)).toBe(200);

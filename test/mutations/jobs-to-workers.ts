@@ -197,7 +197,7 @@ export const fromJobsToWorkers: readonly MutationRow[] = [
     replace: '',
     testFile: 'test/audit/use-cases/verify/verify-file.test.ts',
     testName:
-      'verifying what cannot be read fails and leaves no thread behind, which would keep its process from ending',
+      'verifying an unreadable file fails and leaves no thread that would keep the process from ending',
   },
   {
     name: 'uncovered-events-begin-too-early',

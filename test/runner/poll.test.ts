@@ -120,7 +120,7 @@ describe('polling', () => {
     ['waitSecs', { waitSecs: 31 }],
     ['token', { token: '' }],
     ['gatewayUrl', { gatewayUrl: 'ftp://gateway' }],
-  ])('rejects at once with an invalid %s', async (option, options) => {
+  ])('rejects immediately with an invalid %s', async (option, options) => {
     const gateway = await fakeGateway();
     const { polled } = polling(gateway, () => 'x', { poll: options });
     await expect(polled).rejects.toThrow(option);

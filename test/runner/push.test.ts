@@ -64,7 +64,7 @@ describe('a pushed call', () => {
     ]);
   });
 
-  test('hands its handler the span that it came with, and leaves out what is none', async () => {
+  test('gives its handler the span that it came with, and omits an invalid one', async () => {
     const span = `00-${'4b'.repeat(16)}-${'5c'.repeat(8)}-01`;
     const { url } = await listening(({ traceparent }) => String(traceparent));
     for (const [id, traceparent, given] of [

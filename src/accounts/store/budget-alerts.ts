@@ -11,7 +11,7 @@ export function takeBudgetMessages(pool: pg.Pool, channel: 'mail' | 'webhook', m
 }
 export type BudgetMessage = Awaited<ReturnType<typeof takeBudgetMessages>>[number];
 
-/** Sets where the owner of an account is told about budgets; undefined ends it. */
+/** Sets the webhook for messages about budgets to the account’s owner; undefined removes it. */
 export function setAccountWebhook(
   pool: pg.Pool,
   accountId: number,

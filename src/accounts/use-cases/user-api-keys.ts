@@ -80,7 +80,7 @@ export async function createUserApiKey(
   };
 }
 
-/** A form that was sent is told from others by its id; only who has the session and the gateway's secret can make its key. */
+/** A sent form is identified by its id; only a client with the session and the gateway's secret can make its key. */
 export interface SentForm {
   readonly id: string;
   readonly secret: string;

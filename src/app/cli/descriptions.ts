@@ -40,7 +40,7 @@ export const appCommands = {
       workers: textOr(
         'all|none|only',
         'all',
-        'whether it runs workers beside routes, none, or workers alone',
+        'whether it runs workers and routes, only routes, or only workers',
       ),
       quiet: flag('serves reads alone and makes no request to anyone, for a copy of the ledger'),
       'go-live': flag('runs `tollbook go-live` first; needs --by and --why'),

@@ -95,7 +95,7 @@ const lingerMs = 1_000;
 function endEarly(request: NodeRequest, response: NodeResponse): void {
   if ('stream' in request) {
     const { stream } = request;
-    // the trailers are the last of an answer, and are sent in an immediate that precedes this one; then the client is told to stop
+    // the trailers are the last of an answer, and are sent in an immediate that precedes this one; then the client gets the signal to stop
     stream.once('wantTrailers', () =>
       setImmediate(() => {
         if (request.readableEnded) return;

@@ -23,7 +23,7 @@ export interface PricingEngineOptions {
   readonly quoteTtlSecs?: number;
   /** How long a signature may take. Default 2,000. */
   readonly signTimeoutMs?: number;
-  /** How long the gateway may take to issue a quote. A quote that comes later stays on record and is told to no client. Default 5,000. */
+  /** How long the gateway may take to issue a quote. A later quote stays on record, but no client gets it. Default 5,000. */
   readonly issueTimeoutMs?: number;
   readonly log?: OperatorLog | undefined;
   /** The clock, in Unix seconds. */

@@ -70,7 +70,7 @@ export function startAnchorer(
         if (published.kind === 'unverifiable')
           log.error(
             { anchor: anchor.name, ...published },
-            'an anchor holds what is not a checkpoint of this log: nothing is published over it',
+            'an anchor holds data that is not a checkpoint of this log: nothing is published over it',
           );
         if (published.kind === 'failed')
           log.warn(

@@ -1,5 +1,5 @@
 /**
- * What a gateway keeps to and no operator has a reason to set: by table of the configuration, beside the keys of which it appears in the
+ * Limits that no operator has a reason to set: by table of the configuration, with whose keys each appears in the
  * frozen configuration. Tests change some for a gateway of theirs (`LoadOptions`).
  */
 const constants = {

@@ -28,7 +28,7 @@ export async function readDatabaseUrl(env: Environment, readFile: ReadFile = rea
   return `${url}${url.includes('?') ? '&' : '?'}password=${encodeURIComponent(password)}`;
 }
 
-/** The driver takes them for `verify-full`, unless it is told to do as libpq. */
+/** The driver takes them for `verify-full`, unless an option makes it follow libpq. */
 const verifying = ['prefer', 'require', 'verify-ca'];
 
 /** What to warn of before a gateway uses a URL of `readDatabaseUrl`; undefined for nothing. Never repeats the URL. */
@@ -58,7 +58,7 @@ function whatIsWrong(url: string): string | undefined {
   if (isWronglyEncoded(url))
     return (
       'has a character that ends a part of a URL or begins a code, probably in its password: write # as %23, % as %25, / as %2F, ' +
-      `? as %3F, @ as %40 and a blank as %20; or leave the password out and set ${passwordVariable} to it, as it is`
+      `? as %3F, @ as %40 and a blank as %20; or omit the password and set ${passwordVariable} to it, unencoded`
     );
   if (namesSeveralHosts(url))
     return 'names several hosts: name one address that leads to the primary, such as that of HAProxy (docs/operations/high-availability.md)';
@@ -83,7 +83,7 @@ function isDecodable(text: string): boolean {
   }
 }
 
-/** `user:password@host:port`, and what stands behind it. */
+/** `user:password@host:port`, and the rest of the URL. */
 function partsOf(url: string): { readonly authority: string; readonly rest: string } {
   const [, authority = '', rest = ''] = /^\w+:\/\/([^/?]*)(.*)$/s.exec(url) ?? [];
   return { authority, rest };

@@ -29,7 +29,7 @@ export async function readEnvironmentSecret(
     return {
       kind: 'wrong',
       variable: fileVariable,
-      message: `is set beside ${name}: set one of them`,
+      message: `is set, and so is ${name}: set one of them`,
     };
   if (value !== undefined) return { kind: 'found', value, source: `the environment variable ${name}` };
   if (file === undefined) return { kind: 'missing' };

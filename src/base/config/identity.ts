@@ -135,8 +135,7 @@ async function readMailServer(
     if (names('mail_from')) report.mistake([...at, 'mail_from'], 'would be ignored: smtp_url is missing');
     return undefined;
   }
-  if (names('mail_dir'))
-    report.mistake([...at, 'mail_dir'], 'cannot stand beside smtp_url: name one of them');
+  if (names('mail_dir')) report.mistake([...at, 'mail_dir'], 'excludes smtp_url: name one of them');
   if (!names('mail_from'))
     report.mistake([...at, 'mail_from'], 'is missing: mails that smtp_url sends need one');
   const url = await readSecret(table, 'smtp_url', { minChars: 1 }, reading);

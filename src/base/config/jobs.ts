@@ -133,7 +133,7 @@ function checkDefaultMode(
   if (bare === undefined) return;
   report.mistake(
     ['default_invocation_mode'],
-    `restricted_paid needs a policy for every priced job, and ${bare} has none`,
+    `restricted_paid needs a policy for every priced job, and ${bare} has no policy`,
   );
 }
 

@@ -169,5 +169,5 @@ function checkKeys({ at, values, names }: AnchorTable, { report }: Reading): voi
   const known = new Set<string>(['kind', 'name', 'every_ms', ...needs, ...takes]);
   for (const key of Object.keys(anchorShape) as (keyof typeof anchorShape)[])
     if (names(key) && !known.has(key))
-      report.mistake([...at, key], `would be ignored: ${values.kind} has none`);
+      report.mistake([...at, key], `would be ignored: ${values.kind} does not have this key`);
 }

@@ -40,6 +40,9 @@ export async function readOfferReceipt(
   if (inUse !== undefined && keys.length === texts.length)
     return { format, keys: [inUse, ...accepted], receiptTransaction };
   const which = inUse !== undefined && isPrivateKey(inUse) ? 'second key' : 'key';
-  reading.report.mistake([...table.at, 'key'], `its ${which} is not a private key: 32 bytes in hex, not zero`);
+  reading.report.mistake(
+    [...table.at, 'key'],
+    `its ${which} is not a private key: 32 bytes in hex, not zero`,
+  );
   return undefined;
 }

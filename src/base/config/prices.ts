@@ -21,7 +21,7 @@ export async function readPrices(
     inline === undefined ? new Map<string, JobPrice>() : readPriceMap(inline, ['job_prices'], reading.report);
   if (file === undefined) return prices;
   if (inline === undefined) return readPricesFile(file, reading);
-  reading.report.mistake(['job_prices_file'], 'cannot stand beside job_prices: name one of them');
+  reading.report.mistake(['job_prices_file'], 'excludes job_prices: name one of them');
   return prices;
 }
 

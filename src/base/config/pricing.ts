@@ -27,7 +27,7 @@ export interface PricingConfig extends Pick<ConfigOf<typeof pricingShape>, 'logL
   readonly warnings: readonly string[];
 }
 
-/** The variable that has the operator's private key, or with `_FILE` behind it the file that has. */
+/** The variable that has the operator's private key, or with the suffix `_FILE` the file that has. */
 const operatorKeyVariable = 'TOLLBOOK_OPERATOR_KEY';
 
 /**

@@ -72,7 +72,7 @@ const maxSources = 16;
 const defaultMaxAgeSecs = 120;
 const defaultDeviationBps = 100;
 
-/** Reads `[[accepted_tokens.rates]]` and the keys beside it; undefined where the token's rate is fixed, or after a report. */
+/** Reads `[[accepted_tokens.rates]]` and the token’s keys about rates; undefined where the token's rate is fixed, or after a report. */
 export function readRateTerms(
   { at, values, names }: TokenRateTable,
   reading: Reading,
@@ -103,13 +103,13 @@ export function readRateTerms(
   };
 }
 
-/** A fixed rate beside sources is not a rate but a bound. */
+/** With sources a fixed rate is only a bound. */
 function readBound({ at, values, names }: TokenRateTable, report: Report): RateTerms['bound'] {
   const [hasRate, hasBps] = [names('rate_per_native_unit'), names('rate_bound_bps')];
   if (hasRate && !hasBps)
     report.mistake(
       [...at, 'rate_bound_bps'],
-      'is missing: beside sources, rate_per_native_unit is only a bound, and this says how far the rate may be from it',
+      'is missing: with sources, rate_per_native_unit is only a bound, and this key is the greatest distance of the rate from it',
     );
   if (hasBps && !hasRate)
     report.mistake([...at, 'rate_per_native_unit'], 'is missing: rate_bound_bps is about it');
@@ -163,5 +163,5 @@ function checkKeys({ at, values, names }: SourceTable, report: Report): void {
   const known = new Set<string>(['kind', 'name', 'max_age_secs', ...needs, ...takes]);
   for (const key of Object.keys(sourceShape) as (keyof typeof sourceShape)[])
     if (names(key) && !known.has(key))
-      report.mistake([...at, key], `would be ignored: ${values.kind} has none`);
+      report.mistake([...at, key], `would be ignored: ${values.kind} does not have this key`);
 }

@@ -6,7 +6,7 @@ export interface Findings {
   readonly warnings: string[];
 }
 
-/** Reports a mistake or a warning at a path of one file. Reading continues, so that all mistakes are reported at once. */
+/** Reports a mistake or a warning at a path of one file. Reading continues, so that all mistakes are reported together. */
 export interface Report {
   readonly mistake: (path: Path, message: string) => void;
   readonly warning: (path: Path, message: string) => void;

@@ -47,5 +47,5 @@ export async function readResultStore(
 function checkKeys({ at, names }: ResultStoreTable, isBucket: boolean, { report }: Reading): void {
   if (isBucket && !names('secret')) report.mistake([...at, 'secret'], 'is missing: a bucket needs it');
   for (const key of isBucket ? [] : (['region', 'secret'] as const))
-    if (names(key)) report.mistake([...at, key], 'would be ignored: a folder has none');
+    if (names(key)) report.mistake([...at, key], 'would be ignored: a folder does not have this key');
 }

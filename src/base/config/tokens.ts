@@ -93,7 +93,7 @@ function checkRates(tables: readonly TokenTable[], root: RootTable, report: Repo
   const without = tables.find((table) => !table.names('rate_per_native_unit') && !table.names('rates'));
   if (without === undefined || root.names('rate_per_native_unit')) return;
   const token = `accepted_tokens[${String(without.at.at(-1))}]`;
-  report.mistake(['rate_per_native_unit'], `is missing: ${token} has no rate of its own`);
+  report.mistake(['rate_per_native_unit'], `is missing: ${token} has no rate`);
 }
 
 function toToken(table: TokenTable, root: RootTable, reading: Reading): AcceptedToken | undefined {

@@ -67,7 +67,7 @@ async function readTrigger(raw: unknown, at: Path, reading: Reading): Promise<Tr
   return readers[named.value](raw, at, reading);
 }
 
-/** A trigger charges nobody, so it cannot call a job that sells credit; and its calls need a runner. */
+/** A trigger charges no payer, so it cannot call a job that sells credit; and its calls need a runner. */
 export function checkTriggerJobs(
   triggers: readonly (JobId & { readonly name: string })[],
   topUps: readonly TopUpConfig[],

@@ -43,7 +43,7 @@ const tenthsOfRequest = 10;
 
 /**
  * A sliding window of two counters per key. Beyond 100,000 keys the least recently charged is dropped. A refused request costs a tenth, so
- * that a client that sends ten times as much as it may gets nothing until it slows down; one that waits as long as it was told continues.
+ * that a client that sends ten times as much as it may gets nothing until it slows down; one that waits as long as the answer says is served again.
  * @param perMinute 0 for no limit
  */
 export function createBudget(perMinute: number, nowMs: () => number = Date.now): Budget {

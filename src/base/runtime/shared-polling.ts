@@ -25,7 +25,7 @@ interface Group<T> {
   isWanted: boolean;
 }
 
-/** @param pollMs how often each group looks without being told */
+/** @param pollMs how often each group looks without a notification */
 export function createSharedPolling<T>(pollMs: number, isStopping: () => boolean): SharedPolling<T> {
   const groups = new Map<string, Group<T>>();
 

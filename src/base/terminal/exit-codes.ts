@@ -1,6 +1,6 @@
 declare const ofTheTable: unique symbol;
 
-/** An exit code of the table below. A plain number is none, so a command cannot return a code that the table does not have. */
+/** An exit code of the table below. A plain number has another type, so a command cannot return a code that the table does not have. */
 export type ExitCode = number & { readonly [ofTheTable]: true };
 
 const code = (number: number): ExitCode => number as ExitCode;

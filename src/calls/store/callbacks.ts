@@ -61,7 +61,7 @@ export async function takeCallbacks(
 }
 
 /**
- * The client need not be told of events up to `seq` any more.
+ * The client needs no message about events up to `seq` any more.
  * @param outcome undefined where there was nothing to tell
  */
 export function endCallback(

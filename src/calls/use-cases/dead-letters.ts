@@ -4,7 +4,7 @@ import type { LedgerDatabase } from '../../ledger/store/database.ts';
 
 /** The most dead letters that one batch changes. */
 export const maxChanged = 500;
-/** The most that one batch reads: a cause is told by Node, so others are read as well. */
+/** The most that one batch reads: Node decides the cause, so calls of other causes are read as well. */
 const maxRead = 20_000;
 const pageSize = 2_000;
 /** So many at the same time: their appends share the lane's batches. */

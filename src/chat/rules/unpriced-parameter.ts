@@ -198,7 +198,7 @@ function strangerIn(
 ): string | undefined {
   for (const [key, member] of Object.entries(value)) {
     if (member == null || allowed.includes(key)) continue;
-    // a name of Object's own is none of these
+    // a property of Object.prototype is none of these
     const check = Object.hasOwn(members, key) ? members[key] : undefined;
     if (!check?.(member)) return key;
   }
@@ -214,6 +214,6 @@ function unsupported(param: string): OpenAiError {
   const what = param === '' ? 'A parameter' : param;
   return openAiError('unsupported_parameter', {
     ...(param !== '' && { param }),
-    message: `${what} cannot be used with this model as it is sent.`,
+    message: `${what} cannot be used with this model in this form.`,
   });
 }

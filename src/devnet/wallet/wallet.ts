@@ -86,8 +86,7 @@ async function answer(
   reply.header('cache-control', 'no-store');
   if (!isOfThisMachine(request, publicUrl))
     return reply.code(403).send({
-      error:
-        'the development wallet signs for the pages of its own devnet on this machine alone; nothing was signed',
+      error: 'the development wallet signs only for pages of its devnet on this machine; nothing was signed',
       code: 'wrong_origin',
     });
   return reply.send(await answerCall(account, request.body));

@@ -30,7 +30,7 @@ const messages: Readonly<Record<SweepRefusal, string>> = {
   no_sweep: 'that transaction transfers nothing from an address that receives payments',
   refund_due:
     'it is to a payer to whom at least as much is due as a refund; nothing was recorded: ' +
-    'use `tollbook refunds record`, or --not-a-refund if it is none',
+    'use `tollbook refunds record`, or --not-a-refund if it is not a refund',
   transfer_claimed: 'all its transfers are already recorded for another purpose',
 };
 

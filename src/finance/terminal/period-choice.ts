@@ -17,9 +17,7 @@ import { moneyCommands } from './money-descriptions.ts';
 export function readZone(name: string | undefined): TimeZone {
   const zone = name === undefined ? utc : findTimeZone(name);
   if (zone) return zone;
-  throw new ArgumentError(
-    `--tz is a time zone such as Europe/Berlin or UTC; there is none of the name ${name}`,
-  );
+  throw new ArgumentError(`--tz is a time zone such as Europe/Berlin or UTC; there is no zone ${name}`);
 }
 
 /** `--from`, `--to` and `--tz`, of a period that is over at `nowMs`. Throws an ArgumentError with the reason. */

@@ -131,7 +131,7 @@ function row(name: string, count: string, text: string): string {
 function classLines(name: string, found: ClassJson | undefined, tokens: Tokens): string[] {
   if (!found || found.kind === 'ok') return [];
   const { kind, count, explained = 0, items, groups } = found;
-  // those that nobody has explained come first
+  // those that no operator has explained come first
   const first = items.toSorted((a, b) => Number(Boolean(a.explained)) - Number(Boolean(b.explained)));
   const shown = first.slice(0, mostShown).map((item) => itemLine(item, tokens));
   const left = count - shown.length;

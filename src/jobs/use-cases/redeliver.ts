@@ -47,7 +47,7 @@ export async function redeliver(
   const obstacle =
     obstacleOf(job, known) ??
     (await checkSignature(context, request, decoded, known)) ??
-    // told to the payer alone
+    // only the payer gets it
     (bound.kind === 'broken' ? brokenBindings[bound.reason] : undefined);
   if (obstacle !== undefined) return refusal(request, 'payment_recovered', { digest, details: [obstacle] });
   const full = await checkCapacity(context, request, job, { digest, payer: decoded.payer, hasLanded: true });

@@ -75,7 +75,7 @@ export function listFiringAlerts(db: LedgerDatabase): Promise<FiringAlert[]> {
     .execute();
 }
 
-/** Queues an alert for the receivers, in place of an earlier one of the same kind and subject that they were not told yet. */
+/** Queues an alert for the receivers, in place of an earlier one of the same kind and subject that was not sent yet. */
 export async function queueAlert(
   pool: pg.Pool,
   receivers: readonly string[],

@@ -13,7 +13,7 @@ export interface OfferExtra {
   readonly echo: QuoteEcho | undefined;
 }
 
-/** What is given to the recipient of an offer, and to no one else. */
+/** What only the recipient of an offer gets. */
 export function writeOfferExtra({ digest, secret, echo }: OfferExtra): Readonly<Record<string, unknown>> {
   return { ...publicExtra(digest), offerSecret: secret, ...(echo ? { quote: echo } : {}) };
 }

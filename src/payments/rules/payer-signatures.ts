@@ -2,7 +2,7 @@ import { hashTypedData } from 'viem/utils';
 import { type Address, type Caip2, chainIdOf, type Hex } from '../../base/values/primitives.ts';
 import { zeroHash } from './quote.ts';
 
-/** What every signature of a payer names beside its money: the payment. */
+/** What every signature of a payer names in addition to its money: the payment. */
 interface NamedPayment {
   readonly network: Caip2;
   readonly asset: Address;

@@ -54,7 +54,7 @@ const byContract = {
 /**
  * The token that a payment is in; undefined if it is none of these. A version 1 payment names only its network: where that has several
  * tokens, the payer's signature tells, and for a contract account its contract does, so that the chain is asked. The first one that
- * it may be where none can be told: the checks of the payment refuse it.
+ * it may be if none can be found: the checks of the payment refuse it.
  */
 export async function findSignedToken<T extends PaymentToken>(
   context: SignaturePorts,

@@ -118,7 +118,7 @@ export type FailedLook = 'landed' | 'not_landed' | 'unsure';
 
 /**
  * Looks on the chain for a payment that was reported as failed, and records it where it has landed after all: its call is released. The
- * resolver does the same in its own time; a client that presents the payment again must not be told meanwhile to sign another.
+ * resolver does the same in its own time; a client that presents the payment again must not get an answer meanwhile that makes it sign another.
  */
 export async function lookAtFailed(
   context: LookPorts,

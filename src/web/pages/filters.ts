@@ -2,7 +2,7 @@ import type { Handle } from './requests.ts';
 import { problemView } from './problem.ts';
 import type { View } from './visit.ts';
 
-/** Which texts of a filter can be read, by its name. An empty text is none. */
+/** Which texts of a filter can be read, by its name. An empty text is not a filter. */
 export type Filters = Readonly<Record<string, (text: string) => boolean>>;
 
 /** The place of a table's page, such as `before=1234`. */

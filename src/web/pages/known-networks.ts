@@ -68,7 +68,7 @@ function known(chainName: string, rpcUrl: string, currency: string, explorer: st
 }
 
 /**
- * What a wallet may be told of the networks that are paid on. The operator's RPC may hold a secret, so a wallet gets the public one; a
+ * What a wallet may get about the networks of payments. The operator's RPC may hold a secret, so a wallet gets the public one; a
  * chain on this machine has no other, and may have the id of a public chain.
  * @param configured the networks of the configuration, with their RPC
  */

@@ -296,7 +296,7 @@ describe('a session', () => {
     ['a wallet', (_, browser) => signInByWallet(browser)],
     ['a password', ({ email: own }, browser) => signIn(browser, own)],
   ])(
-    'ends when its browser signs in anew with %s, and the sessions of other browsers go on',
+    'ends when its browser signs in again with %s, and the sessions of other browsers continue',
     async (_, again) => {
       const gateway = await start();
       const [browser, old, other] = [gateway.browser(), gateway.browser(), gateway.browser()];

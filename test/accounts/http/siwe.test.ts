@@ -138,7 +138,7 @@ describe('a message is refused', () => {
     expect(await eventTypes(gateway)).toEqual(['sign_in_refused']);
   });
 
-  test('with another address beside it', async () => {
+  test('with another address in addition', async () => {
     const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet());
     const answer = await verify(gateway.browser(), { ...body, address: newWallet().address });

@@ -98,6 +98,6 @@ test.each([
   ['an error', { '/token': { error: 'bad_verification_code' } }],
   ['a profile', { '/user': { ...profile, more: 'x'.repeat(262_144) } }],
   ['a profile without an id', { '/user': { ...profile, id: undefined } }],
-])('GitHub signs nobody in with %s that cannot be read', async (_, answers) => {
+])('GitHub signs no user in with %s that cannot be read', async (_, answers) => {
   expect((await throughGithub(answers)).user).toBeNull();
 });

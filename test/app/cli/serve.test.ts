@@ -231,7 +231,7 @@ test('a gateway that stops is not ready first, serves until the delay is over, a
   // a signal within a second of the first counts as the same one
   await eventually(() => {
     hurried.kill('SIGTERM');
-    expect(hurried.stdout()).toContain('stopped at once by a second signal');
+    expect(hurried.stdout()).toContain('stopped immediately by a second signal');
   });
   const [calm, cut] = [await patient.ended, await hurried.ended];
   expect([calm.code, cut.code]).toEqual([0, 2]);
@@ -239,7 +239,7 @@ test('a gateway that stops is not ready first, serves until the delay is over, a
   expect(lastLine(cut)).toMatchObject({
     level: 'warn',
     requests_cut: 1,
-    msg: 'stopped at once by a second signal',
+    msg: 'stopped immediately by a second signal',
   });
 });
 

@@ -129,7 +129,7 @@ test('a quote that a gRPC client of another implementation gets is paid by an of
   }
 });
 
-test('a job that x402 does not sell has a price all the same, and the answer says why it has no options', async () => {
+test('a job that x402 does not sell still has a price, and the answer says why it has no options', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   const prices = new Map([['1/2', 10n ** 15n]]);
   const { url } = await startPricing({ prices, x402: gateway.quotes });

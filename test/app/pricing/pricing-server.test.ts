@@ -246,7 +246,7 @@ test('a gateway that issues no quote in time holds no request', async () => {
   expect(errors).toHaveLength(3);
 });
 
-test('prices that the digest has no word for are refused', async () => {
+test('prices that do not fit into the digest are refused', async () => {
   for (const wei of [0n, -1n, 1n << 256n, 1.5 as unknown as bigint])
     await expect(startPricing({ prices: new Map([['1/0', wei]]) })).rejects.toThrow('the price of job 1/0');
   for (const key of ['1', '1-0', '1/0/0', '0x1/0'])

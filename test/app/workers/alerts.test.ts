@@ -33,7 +33,7 @@ async function takeAll({ pool }: TestDatabase, receiver = 'webhook') {
   return rows.map(({ kind, subject, status }) => `${kind} ${subject} ${status}`);
 }
 
-test('a condition that several processes report is told once to each receiver, again after the repeat interval, and resolved once', async () => {
+test('a condition that several processes report is sent once to each receiver, again after the repeat interval, and resolved once', async () => {
   const database = await createDatabase();
   const report = reporterOf(database);
   expect(await report(one)).toMatchObject({ isSender: true, changes: [{ ...condition, status: 'firing' }] });

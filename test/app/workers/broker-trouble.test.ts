@@ -31,7 +31,7 @@ function expectSound(database: TestDatabase) {
 }
 
 describe.skipIf(!isNatsInstalled)('a broker in trouble', () => {
-  test('whose stream is full is told to the operator, is tried again with ever longer pauses, and every call is done once there is room', async () => {
+  test('whose stream is full is reported to the operator, is tried again with ever longer pauses, and every call is done once there is room', async () => {
     const database = await createDatabase();
     const name = ownName();
     const log = logLines();

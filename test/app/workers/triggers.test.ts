@@ -60,7 +60,7 @@ async function runWorkers(thrown: Error) {
   return lines.map(({ msg }) => msg);
 }
 
-test('a firing that the ledger does not take is told for each kind of trigger', async () => {
+test('a firing that the ledger refuses is reported for each kind of trigger', async () => {
   expect(new Set(await runWorkers(new Error('the database is unreachable')))).toEqual(
     new Set([
       'the times of a trigger could not be fired: they are tried again',

@@ -194,7 +194,7 @@ test('calls and totals add up to the payments', async () => {
   expect(totals.reduce((all, one) => all + one.payments, 0)).toBe(48);
 });
 
-test('a call that was enqueued again is listed once, as it is now; while its payment is taken back it is not listed', async () => {
+test('a call that was enqueued again is listed once, in its present state; while its payment is reversed it is not listed', async () => {
   const [n, requeued] = [601, 602];
   const [job, dead] = [paidJob(n), deadJob(requeued)];
   const [callId, deadId] = [n + 1, requeued + 1];

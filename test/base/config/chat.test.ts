@@ -60,7 +60,7 @@ describe('chat', () => {
     ]);
   });
 
-  it('reports all mistakes at once, with path and line', async () => {
+  it('reports all mistakes together, with path and line', async () => {
     const text = `bind_address = "127.0.0.1:8402"
 features = ["chat"]
 
@@ -199,7 +199,7 @@ describe('models', () => {
     },
   );
 
-  it('may allow parameters beside the known ones', async () => {
+  it('may allow more parameters than the known ones', async () => {
     const { models } = await read(
       chatConfig(`${upstream}${free}allowed_parameters = ["thinking", "top-x"]\n`),
     );

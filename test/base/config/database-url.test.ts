@@ -58,7 +58,7 @@ describe('DATABASE_URL', () => {
 
   // the digits are ports to a URL parser: with them the driver would connect to a host named u
   it.each(['12#hush', '12/hush', '12?hush', 'a hush', '50%hush', 'h#ush', '%FFhush', 'hush@/x'])(
-    'with the password %s as it is is refused, and says how to write it',
+    'with the unencoded password %s is refused, and the error shows how to write it',
     async (password) => {
       expect(await refusalOf(read(`postgres://u:${password}@db/x`))).toMatch(
         /DATABASE_URL: has a character .* # as %23, .* or leave the password out and set PGPASSWORD/,
@@ -99,7 +99,7 @@ describe('a connection to another host without a verified certificate', () => {
   });
 });
 
-test('every password reaches the driver as it is: encoded in the URL, in PGPASSWORD, or in a file', async () => {
+test('every password reaches the driver unchanged: encoded in the URL, in PGPASSWORD, or in a file', async () => {
   const places = ['postgres://u:PASSWORD@db:5432/x', 'postgres://u@db/x', 'postgres://u@/x?host=%2Frun'];
   await fc.assert(
     fc.asyncProperty(
@@ -122,7 +122,7 @@ test('every password reaches the driver as it is: encoded in the URL, in PGPASSW
   );
 });
 
-test('a password that stands in the URL as it is is either refused or read as it is, except for codes such as %41', async () => {
+test('a password that is not encoded in the URL is either refused or read unchanged, except for codes such as %41', async () => {
   const characters = fc.constantFrom(...Array.from('ab1:/?#[]@!$&%=+, \\^|"'));
   const text = fc.string({ minLength: 1, maxLength: 12, unit: characters });
   const wronglyRead: string[] = [];
@@ -152,10 +152,10 @@ describe('a secret NAME may be in the file that NAME_FILE names', () => {
     },
   );
 
-  it('and both at once is a mistake', async () => {
+  it('and both together are a mistake', async () => {
     const reading = read(url, { DATABASE_URL_FILE: '/run/secrets/url' });
     expect(await refusalOf(reading)).toContain(
-      'DATABASE_URL_FILE: is set beside DATABASE_URL: set one of them',
+      'DATABASE_URL_FILE: is set, and so is DATABASE_URL: set one of them',
     );
   });
 

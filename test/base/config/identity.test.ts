@@ -39,7 +39,7 @@ test('a secret of [identity] may be in a file relative to the configuration', as
 const knownTable = (known: string): string =>
   `[[identity.providers]]\nname = "${known}"\nissuer = "${known}"\nclient_id = "x"\nclient_secret = "env:CLIENT"\n`;
 
-test('a known issuer is named in a word, and GitHub, which has none, too', async () => {
+test('a known issuer is named in a word, and so is GitHub, which has no issuer', async () => {
   const { config } = await parse(
     withPeople(secret + knownTable('google') + knownTable('github')),
     {},
@@ -137,7 +137,7 @@ test.each([
 test.each([
   ['a server without a sender', 'smtp_url = "env:CLIENT"', 'identity.mail_from: is missing'],
   ['a sender without a server', 'mail_from = "a@x.example"', 'identity.mail_from: would be ignored'],
-  ['a server and a folder', `${smtp}mail_dir = "mail"`, 'identity.mail_dir: cannot stand beside smtp_url'],
+  ['a server and a folder', `${smtp}mail_dir = "mail"`, 'identity.mail_dir: excludes smtp_url'],
   ['two senders', 'smtp_url = "env:CLIENT"\nmail_from = "a@x.example, b@x.example"', 'identity.mail_from'],
 ])('[identity] with %s is refused', async (_what, keys, mistake) => {
   expect((await mistakesIn(withPeople(secret + keys), {}, variables)).join('\n')).toContain(mistake);

@@ -43,10 +43,10 @@ describe('accepted tokens', () => {
     ]);
   });
 
-  it('need a default rate only if a token has none of its own', async () => {
+  it('need a default rate only if a token has no rate', async () => {
     const text = minimal().replace('rate_per_native_unit = "3200.00"\n', '');
     expect(await mistakesIn(text)).toEqual([
-      '- rate_per_native_unit: is missing: accepted_tokens[0] has no rate of its own',
+      '- rate_per_native_unit: is missing: accepted_tokens[0] has no rate',
     ]);
     expect(await mistakesIn(`${text}rate_per_native_unit = "1"`)).toEqual([]);
   });
@@ -265,7 +265,7 @@ describe('the default invocation mode', () => {
     const text = minimal('default_invocation_mode = "restricted_paid"') + policy('1/0', 'public_paid');
     expect(await wrongs(`${text}[job_prices.1]\n0 = "1"`)).toEqual([]);
     expect(await wrongs(`${text}[job_prices.1]\n0 = "1"\n1 = "1"`)).toEqual([
-      'default_invocation_mode: restricted_paid needs a policy for every priced job, and 1/1 has none',
+      'default_invocation_mode: restricted_paid needs a policy for every priced job, and 1/1 has no policy',
     ]);
   });
 });
@@ -290,7 +290,7 @@ describe('prices', () => {
 
   it('are refused in both places', async () => {
     expect(await mistakesIn(`${file}[job_prices.1]\n0 = "1"`)).toEqual([
-      '4 job_prices_file: cannot stand beside job_prices: name one of them',
+      '4 job_prices_file: excludes job_prices: name one of them',
     ]);
   });
 

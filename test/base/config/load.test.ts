@@ -80,7 +80,7 @@ max_body_byte = 5
 0 = "0"
 `;
 
-  it('are all reported at once, with path and line, in the order of the file', async () => {
+  it('are all reported together, with path and line, in the order of the file', async () => {
     expect(await mistakesIn(wrongFile)).toEqual([
       '- bind_address: is missing',
       '1 bind_adress: is not a known key; did you mean bind_address?',

@@ -114,7 +114,7 @@ test.each([
   [
     'a chain with a folder',
     keyed(`${onChain}\nlocation = "x"`),
-    /anchors\[0\]\.location: would be ignored: chain has none/,
+    /anchors\[0\]\.location: would be ignored: chain does not have this key/,
   ],
   [
     'a bucket without a secret',

@@ -29,7 +29,7 @@ test('offers and receipts are signed only where the file has [offer_receipt], wi
   });
 });
 
-test('a key that is none is refused without being named, and so is a table without a key or a format', async () => {
+test('an invalid key is refused without being shown, and so is a table without a key or a format', async () => {
   const notKey = expect.stringMatching(/its key is not a private key: 32 bytes in hex/);
   expect(await wrong('format = "jws"\nkey = "env:TEXT"')).toEqual([notKey]);
   expect(await wrong('format = "eip712"\nkey = "env:ZERO"')).toEqual([notKey]);

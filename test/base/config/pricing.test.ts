@@ -62,7 +62,7 @@ test('a key file that is missing, a folder or named twice is refused; one with s
     [{}, path.join(folder, 'none.key'), 'cannot be read: there is no such file'],
     [{}, folder, 'cannot be read: EISDIR'],
     [{ TOLLBOOK_OPERATOR_KEY_FILE: path.join(folder, 'none.key') }, undefined, 'which cannot be read'],
-    [{ ...env, TOLLBOOK_OPERATOR_KEY_FILE: config }, undefined, 'is set beside TOLLBOOK_OPERATOR_KEY'],
+    [{ ...env, TOLLBOOK_OPERATOR_KEY_FILE: config }, undefined, 'is set, and so is TOLLBOOK_OPERATOR_KEY'],
   ] as const)
     await expect(loadPricing(config, vars, file)).rejects.toThrow(words);
   const key = write(` ${devnetKeys.payer.toUpperCase().replace('X', 'x')}\r\n`, 'operator.key');

@@ -79,7 +79,7 @@ key = "file:key"
   expect(config.chat).toMatchObject({ currency: 'USD', keyPerMinute: 3 });
 });
 
-test('a secret whose file has changed is in force after a reload, with the second one beside it', async () => {
+test('a secret whose file has changed is used after a reload, together with the second one', async () => {
   const top = 'facilitator_token = "file:token"';
   const tables = `[identity]
 secret = "file:session"

@@ -87,7 +87,7 @@ describe('runners', () => {
       'runners[0].token: RUNNER_TOKEN_FILE names /run/secrets/runner, which cannot be read: there is no such file',
     ]);
     expect(await wrongs(one, {}, { ...env, ...variables })).toEqual([
-      'runners[0].token: RUNNER_TOKEN_FILE is set beside RUNNER_TOKEN: set one of them',
+      'runners[0].token: RUNNER_TOKEN_FILE is set, and so is RUNNER_TOKEN: set one of them',
     ]);
   });
 

@@ -53,7 +53,7 @@ test('nothing is read once the last one has left', async () => {
   expect(reads()).toBe(1);
 });
 
-test('a reading that fails is told, and the next one is taken', async () => {
+test('a reading that fails is reported, and the next one is used', async () => {
   const { broadcast, faults } = counted({ failsAt: 2 });
   const values = broadcast.follow(new AbortController().signal);
   expect(await take(values, 2)).toEqual([1, 3]);
@@ -61,7 +61,7 @@ test('a reading that fails is told, and the next one is taken', async () => {
   await values.return();
 });
 
-test('those who follow are let go when the process shuts down', async () => {
+test('followers are released when the process shuts down', async () => {
   const { broadcast, stop } = counted();
   const values = broadcast.follow(new AbortController().signal);
   expect(await take(values, 1)).toEqual([1]);

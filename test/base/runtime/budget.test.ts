@@ -108,7 +108,7 @@ describe('the charge of a request', () => {
     expect(charges.map((charge) => charge.waitSecs() > 0)).toEqual([false, false, true]);
   });
 
-  test('counts a tenth where it is refused: who sends ten times as much as it may gets nothing until it slows down', () => {
+  test('counts a tenth if it is refused: a client that sends ten times as much as it may gets nothing until it slows down', () => {
     const budget = createBudget(60, clock);
     const allowed = (perSec: number): number => {
       let count = 0;

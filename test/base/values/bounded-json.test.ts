@@ -24,7 +24,7 @@ test('JSON within the bounds is read as the language reads it, also if it is not
   );
 });
 
-test('JSON of more levels or values than the bounds is refused, whatever comes behind them', () => {
+test('JSON of more levels or values than the bounds is refused, whatever follows them', () => {
   const { maxDepth, maxMarks } = jsonBounds;
   expect(readJson('['.repeat(maxDepth) + ']'.repeat(maxDepth)).kind).toBe('json');
   expect(readJson('['.repeat(maxDepth + 1))).toEqual(refused('too_deep'));
@@ -41,7 +41,7 @@ test.each([
   ['escaped quotation marks', `"${String.raw`\"`.repeat(500_000)}"`],
   ['a text that does not end', '"\\'.repeat(500_000)],
   ['as many values as may be', `[${'{"a":1},'.repeat(19_000)}0]`.padEnd(1_000_000)],
-])('a megabyte of %s is read or refused at once', (_, text) => {
+])('a megabyte of %s is read or refused without delay', (_, text) => {
   const bytes = Buffer.from(text);
   expect(cpuMs(() => readJson(bytes))).toBeLessThan(maxPieceMs);
 });
@@ -51,6 +51,6 @@ test.each([
   ['quotation marks and line breaks behind backslashes', '"\\"\\\n'.repeat(26_000)],
   ['brackets and blanks', '[ '.repeat(65_000)],
   ['open texts', '"a'.repeat(65_000)],
-])('a text that is not JSON, of %s, is indented at once', (_, text) => {
+])('a text that is not JSON, of %s, is indented without delay', (_, text) => {
   expect(cpuMs(() => indentedJson(text, 20_000))).toBeLessThan(maxPieceMs);
 });

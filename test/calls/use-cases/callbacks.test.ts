@@ -140,7 +140,7 @@ test('a payment that is sent again with another callback, or with none, is refus
   expect((await database.pool.query('select from tollbook.callback')).rowCount).toBe(1);
 });
 
-test('a dead letter and its later completion are each told, with ids of their own', async () => {
+test('a dead letter and its later completion are each reported, with different ids', async () => {
   const database = await createDatabase();
   const gateway = await start(database, allowed);
   const receiver = await startReceiver();

@@ -49,7 +49,7 @@ async function stored(folder: string, bytes = large) {
   return { database, gateway, to, lease, fileOf };
 }
 
-test('a whole result whose bytes were altered in the store never ends as if it were right, and who asked is told later where a part is missing', async () => {
+test('a whole result whose bytes were altered in the store never ends as if it were right, and the client learns later that a part is missing', async () => {
   const { gateway, to, fileOf } = await stored(await newFolder());
   const good = await readFile(fileOf(2));
   const altered = Buffer.from(good);

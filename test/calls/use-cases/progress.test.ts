@@ -30,7 +30,7 @@ function follow(gateway: TestGateway, { path, bearer }: Paid, token = true): Fol
   return { text: () => text, ended: read() };
 }
 
-test('who has paid sees on the event stream what the handler says of its call, and nobody else does', async () => {
+test('a client that has paid sees the handler’s progress on the event stream, and others do not', async () => {
   const database = await createDatabase();
   const gateway = await start(database, leased);
   const finish = Promise.withResolvers<string>();
@@ -64,7 +64,7 @@ test('who has paid sees on the event stream what the handler says of its call, a
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('progress under a lease that is lost, of another token or out of form is refused and shown to nobody', async () => {
+test('progress under a lease that is lost, of another token or malformed is refused and not shown', async () => {
   const database = await createDatabase();
   const gateway = await start(database, leased);
   const to = await paid(gateway);
@@ -145,7 +145,7 @@ test('progress that comes too often is passed over without the database', async 
   expect(queries).toBe(2);
 });
 
-test('who has paid for a call that is pushed sees what its handler says of it', async () => {
+test('a client that has paid for a pushed call sees its handler’s progress', async () => {
   const database = await createDatabase();
   const finish = Promise.withResolvers<string>();
   const handler = (call: PaidCall): Promise<string> => {

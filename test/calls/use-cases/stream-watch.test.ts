@@ -106,7 +106,7 @@ test('a wait ends when its time is over, when the process stops, and not while t
   await last;
 });
 
-test('nobody waiting costs no query', async () => {
+test('without a waiting client there is no query', async () => {
   const { watch, looks, lane } = watchOf(await createDatabase());
   const stream = newStream();
   const waiting = watch.grown({ stream, version: 0 }, never);
@@ -121,7 +121,7 @@ test('nobody waiting costs no query', async () => {
   });
 });
 
-test('those who follow progress cost one more query in ten looks, however many they are', async () => {
+test('followers of progress cost one more query in ten looks, however many they are', async () => {
   const { watch, looks, progressLooks } = watchOf(await createDatabase());
   const ends = new AbortController();
   const all = Array.from({ length: 500 }, (_, callId) =>

@@ -79,7 +79,7 @@ describe.skipIf(!isNatsInstalled)('calls that go over a broker', () => {
     expect(Buffer.from(data).toString()).toBe('a body');
   });
 
-  test('who has paid sees what the handler says of its call while it works', async () => {
+  test('a client that has paid sees the handler’s progress while it works', async () => {
     const { name, gateway } = await startOnBroker(nats(), { chain });
     const finish = Promise.withResolvers<string>();
     await consuming(nats(), name, (given) => {
@@ -145,7 +145,7 @@ describe.skipIf(!isNatsInstalled)('while the broker is unreachable or wrong', ()
     await expectSound(database);
   });
 
-  test('a stream that differs from the configuration, or a payload that is too small, is told and gets no call', async () => {
+  test('a stream that differs from the configuration, or a payload that is too small, is reported and gets no call', async () => {
     const own = await startNatsCluster({ settings: '' });
     onTestFinished(() => own.stop());
     const database = await createDatabase();

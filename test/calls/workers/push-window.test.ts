@@ -22,7 +22,7 @@ function windowOf(most: number) {
   return { window, begin, end, pass: (ms: number) => void (nowMs += ms) };
 }
 
-test('a runner with room for a part of the calls gets so many at once, and after ten seconds more are tried', () => {
+test('a runner that has room for some of the calls gets that many simultaneously, and one more after ten seconds', () => {
   const { window, begin, end, pass } = windowOf(32);
   expect(window.room()).toBe(32);
   begin(32);

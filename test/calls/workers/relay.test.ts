@@ -218,7 +218,7 @@ describe('a call that its runner does not accept', () => {
   });
 
   /** Which answers are tried again, and which are not, is in test/calls/peers/runner/push-runner.test.ts. */
-  test('becomes a dead letter at once after 400', async () => {
+  test('becomes a dead letter immediately after 400', async () => {
     const database = await createDatabase();
     const runner = await startTestRunner(() => ({ status: 400 }));
     const gateway = await gatewayOn(database, runner);

@@ -121,7 +121,7 @@ describe('a chat answer', () => {
     expect(progressOf(chunk({ choices: [{ delta: message, message }] })).written).toBe(written);
   });
 
-  test('is read as deep as it may be nested, and is none beyond that', () => {
+  test('is read up to the deepest permitted nesting, and is malformed beyond it', () => {
     expect(progressOf(`{"choices":[{"delta":{"content":${nested(60)}}}]}`).written).toBe('deep');
     const tooDeep = `{"choices":[{"delta":{"content":${nested(20_000)}}}]}`;
     expect(createChatReader().readChunk(tooDeep)).toEqual({ kind: 'malformed' });

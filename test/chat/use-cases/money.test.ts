@@ -118,7 +118,7 @@ test('a mark for the cache is taken where the model has the price of writing to 
   await eventually(() => expectBooks(gateway.database));
 });
 
-test('reasoning that an upstream counts beside the completion is charged as output, and that among it once', async () => {
+test('reasoning that an upstream counts separately from the completion is charged as output, and reasoning included in it once', async () => {
   const gateway = await startChatGateway({ upstreamUrl: await startUsageUpstream() });
   const key = { authorization: `Bearer ${await gateway.key()}` };
   const beside = { prompt_tokens: 20, completion_tokens: 10, total_tokens: 370 };

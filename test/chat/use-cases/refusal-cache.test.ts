@@ -135,7 +135,7 @@ describe('an account without credit', () => {
     expect(codeOf(await admit({ ...wanted, holdMicros: 40n }))).toBe('ok');
   });
 
-  test('can use credit at once that this process returns', async () => {
+  test('can immediately use credit that this process returns', async () => {
     const { database, caching, admit, holding, wanted } = await setUpWithoutCredit();
     expect(codeOf(await settle(caching, holding, 10n, 50n))).toBe('ok');
     expect(codeOf(await admit(wanted))).toBe('ok');

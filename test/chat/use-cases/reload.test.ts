@@ -56,7 +56,7 @@ test('a stream from an upstream that a reload removed is finished', async () => 
   await other.close();
 });
 
-test('a reload removes models and changes limits and body sizes at once', async () => {
+test('a reload removes models and changes limits and body sizes immediately', async () => {
   const gateway = await startChatGateway();
   await reload(gateway, {
     change: (text) => text.replace(freeModel, 'new-small'),

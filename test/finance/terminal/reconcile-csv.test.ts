@@ -54,7 +54,7 @@ test('the CSV of a reconciliation has a line for each item, with its class, amou
   ]);
 });
 
-test('what is left of a refund that is due can be read beside it: what was paid, and what was refunded before', () => {
+test('a due refund is shown with the paid amount and the amount refunded before', () => {
   const owed = { of: 'payment', network, asset, ledger_amount: '7', chain_amount: '7', refunded_amount: '5' };
   const report = {
     period: { from: '2026-10-01T00:00:00.000Z', to: '2026-11-01T00:00:00.000Z' },

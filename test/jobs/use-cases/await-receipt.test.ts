@@ -168,7 +168,7 @@ test('a paid request that prefers to wait has the result in a 200 with every fie
   ]);
 });
 
-test('a paid request whose result is not ready in time, or is a dead letter, gets its 202; a preference that is malformed is none', async () => {
+test('a paid request whose result is not ready in time, or is a dead letter, gets its 202; a malformed preference is ignored', async () => {
   const gateway = await start(await createDatabase());
   const payment = await quoteAndSign(gateway, job, 'a body');
   const send = (prefer: string) =>
@@ -231,7 +231,7 @@ test('a client that left after its 202 finds its result an hour later', async ()
   expect(textOf(await gateway.get(`${path}?wait_secs=60`, bearer))).toBe('done');
 });
 
-test('a client that comes back after the life of its result is told that it was deleted, and when; the ledger has an event of it', async () => {
+test('a client that comes back after the life of its result learns that it was deleted, and when; the ledger has an event about it', async () => {
   const database = await createDatabase();
   const keepDay = '[retention]\nresults_days = 1';
   const gateway = await start(database, keepDay);

@@ -89,12 +89,9 @@ test.each([
     { listings: all.map(found), lookedAtSecs: nowSecs - 24 * hour },
     [],
   ],
-] satisfies [string, ListingState, string[]][])(
-  'what the operator is told where %s',
-  async (_, state, alerts) => {
-    expect(await told(state)).toEqual(alerts);
-  },
-);
+] satisfies [string, ListingState, string[]][])('the operator’s message if %s', async (_, state, alerts) => {
+  expect(await told(state)).toEqual(alerts);
+});
 
 test('a process that runs and sees no look for much longer than the interval says that no process looks', async () => {
   const state = { listings: [], lookedAtSecs: nowSecs };

@@ -68,7 +68,7 @@ const told = ({ pool }: TestDatabase, alert: string): Promise<void> =>
     expect(rows.map((row) => row.alert)).toContain(alert);
   });
 
-test('two gateways look in turns; a listing is gone after two conclusive looks, an unclear answer is never that, and all is told once', async () => {
+test('two gateways look in turns; a listing is gone after two conclusive looks, an unclear answer never counts as one, and each change is reported once', async () => {
   const service = await startDiscoveryService([...others, ...ours]);
   const { host } = new URL(service.url);
   const database = await createDatabase();

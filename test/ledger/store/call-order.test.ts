@@ -181,7 +181,7 @@ test('a call whose payment is taken back keeps its turn while that is unknown, a
 });
 
 test.each([11, 12, 13])(
-  'whatever runners of several processes do, no two calls of a key are with them at once, and each key keeps its order (seed %i)',
+  'whatever runners of several processes do, they never have two calls of a key simultaneously, and each key keeps its order (seed %i)',
   async (seed) => {
     const { database, lane } = await setUp();
     let state = seed;

@@ -143,7 +143,7 @@ async function ownedDatabase(rights = '') {
   return { admin, owner, role, url };
 }
 
-test('a user that owns the database and may not create roles migrates it without the role, and is told what completes it', async () => {
+test('a user that owns the database and may not create roles migrates it without the role, and gets the statements that complete it', async () => {
   const { admin, owner, role, url } = await ownedDatabase();
   const notices: string[] = [];
   const onNotice = (text: string): void => void notices.push(text);

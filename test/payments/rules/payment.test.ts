@@ -111,7 +111,7 @@ describe('the option that a payment means', () => {
     expect(matched(change)).toBeUndefined();
   });
 
-  test('is none where nothing is offered', () => {
+  test('is undefined if nothing is offered', () => {
     expect(matchOption(decoded(payload), [])).toBeUndefined();
   });
 });

@@ -54,7 +54,7 @@ const lastEvent = async ({ database }: JobsSite, stream: string, type: string) =
   (await readStream(database.pool, stream)).events.findLast((event) => event.type === type)?.data;
 
 test.skipIf(!hasBrowser)(
-  'an operator requeues all dead letters of a cause at once, sees what was skipped, and each is an event with their name',
+  'an operator requeues all dead letters of a cause with one action, sees what was skipped, and each is an event with their name',
   async () => {
     const { site, runner } = await startCalls();
     for (let paid = 0; paid < 3; paid++) expect((await payFor(site, job)).status).toBe(202);

@@ -129,7 +129,7 @@ test('a passkey is looked at however many codes and passkeys were wrong', async 
   expect([...statuses]).toEqual([403]);
 });
 
-test('who owns the account is told by mail, and the other operators on the overview', async () => {
+test('the account’s owner gets a mail, and the other operators see it on the overview', async () => {
   const { gateway, ada } = await start();
   const admin = browserOf(gateway, await signInOperator(gateway, { name: 'root' }));
   await attack(gateway, ada);

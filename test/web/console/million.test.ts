@@ -18,7 +18,7 @@ const payments = Number(asked ?? 30_000);
 const timeMs = asked === undefined ? timeLimits.testMs : timeLimits.rigMs;
 
 test(
-  'the overview and the search for payments take under 100 ms with many payments behind them',
+  'the overview and the search for payments take under 100 ms with many payments',
   async () => {
     const database = await createDatabase();
     const { pool } = database;

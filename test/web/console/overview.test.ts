@@ -43,7 +43,7 @@ test.skipIf(!hasBrowser)(
   },
 );
 
-test('what needs a person is told with the page that deals with it', async () => {
+test('a task for a person is shown with the page for it', async () => {
   const site = await start();
   const ada = browserOf(site, await signInOperator(site));
   const report = {

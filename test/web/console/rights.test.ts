@@ -96,7 +96,7 @@ describe('an invitation to admin', () => {
 test.each<[string, 'viewer' | undefined]>([
   ['lower', 'viewer'],
   ['withdraw', undefined],
-])('of admins who %s each other at once, one stays an admin', async (_, role) => {
+])('of admins who %s each other simultaneously, one stays an admin', async (_, role) => {
   const gateway = await startConsole();
   for (let round = 0; round < 8; round++) {
     const admins = await operators(gateway, 'admin', 'admin', 'admin');

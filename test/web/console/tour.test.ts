@@ -17,7 +17,7 @@ const ofSections = /^\/console\/(?:payments|calls|jobs|chat)/;
 const ofBooks = /^\/console\/books\/(?:reconciliations\/|refunds|periods\/|money|exports)/;
 
 test.skipIf(!hasBrowser)(
-  'every page of the console is accessible in light and dark, fits a phone, and asks nobody else',
+  'every page of the console is accessible in light and dark, fits a phone, and sends no request to another origin',
   async () => {
     const gateway = await startConsole();
     const ada = await signInOperator(gateway);

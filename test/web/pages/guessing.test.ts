@@ -94,7 +94,7 @@ describe('whether an address has an account', () => {
     },
   );
 
-  test('is told to those alone who know its password: it waits for its confirmation', async () => {
+  test('is shown only to users who know its password: it waits for its confirmation', async () => {
     const gateway = await startSite();
     await sendForm(gateway.browser(), '/sign-up', { email, name: 'x', password: goodPassword });
     await gateway.mails(email);

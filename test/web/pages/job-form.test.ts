@@ -140,7 +140,7 @@ describe('what was typed', () => {
     [{ enum: ['a', 1] }, '"b"'],
     [{ enum: ['a', 1] }, 'a'],
     [{ anyOf: [{}] }, '{"a":'],
-  ])('is a mistake of its own control for %j with %s', (schema, typed) => {
+  ])('is reported at its control for %j with %s', (schema, typed) => {
     const { mistakes } = read(one(schema), [['/v', typed]]);
     expect([...mistakes.of.keys()]).toEqual(['in/v']);
   });

@@ -167,7 +167,7 @@ test('a form or a query of more than a thousand fields is malformed', async () =
   expect((await client.get(`/jobs/1/1?${fields(1_001)}`)).status).toBe(400);
 });
 
-test('a job that is not sold has no page, and the address of an order leads to its form', async () => {
+test('a job that is not sold has no page, and the address of an order shows its form', async () => {
   const site = await startJobsSite(chain, echo);
   for (const job of ['9/9', '1/7', '01/0', 'x/0', '1/99999999999']) {
     expect((await site.browser().get(`/jobs/${job}`)).status).toBe(404);

@@ -199,7 +199,7 @@ describe.skipIf(!hasBrowser)('a result', () => {
     ['JSON that is none', result('{"a":', 'application/json'), '{"a":'],
     ['bytes', result(Buffer.from([0xff, 0xd8, 0, 1]), 'image/svg+xml'), 'which are not text'],
     ['nothing', result(''), 'It is empty'],
-  ])('of %s is shown as it is, and the browser reads it as text alone', async (_, reaction, shown) => {
+  ])('of %s is shown unchanged, and the browser reads it as text only', async (_, reaction, shown) => {
     const site = await startJobsSite(chain, () => reaction);
     const { digest, token } = await buy(site);
     const tab = await openTab(chromium, site);

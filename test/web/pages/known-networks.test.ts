@@ -2,7 +2,7 @@ import * as chains from 'viem/chains';
 import { expect, test } from 'vitest';
 import { knownNetworks, walletNetworks } from '../../../src/web/pages/known-networks.ts';
 
-test('a wallet is told of a network what viem knows of it', () => {
+test('a wallet gets the facts that viem has about a network', () => {
   const { mainnet, optimism, polygon, base, arbitrum, avalancheFuji, avalanche } = chains;
   const { polygonAmoy, baseSepolia, sepolia } = chains;
   const all = [
@@ -29,7 +29,7 @@ test('a wallet is told of a network what viem knows of it', () => {
   expect(knownNetworks).toEqual(Object.fromEntries(expected));
 });
 
-test("a wallet never gets the operator's RPC, but for a chain on this machine, which is told apart from a public one", () => {
+test("a wallet never gets the operator's RPC, but for a chain on this machine, which is distinguished from a public one", () => {
   const rpcUrl = 'https://rpc.example/v2/SECRET';
   expect(walletNetworks(new Map([['eip155:8453', { rpcUrl }]]))).toEqual({
     'eip155:8453': knownNetworks['eip155:8453'],

@@ -4,7 +4,7 @@ import { ownPath, pathWith } from '../../../src/web/pages/own-path.ts';
 const own = 'https://books.example';
 
 test.each(['/', '/keys', '/keys/new?name=a%20b&cap=1', '/account#x'])(
-  '%s is a path of its own site',
+  '%s is a path of the same site',
   (path) => {
     expect(ownPath(path, own)).toBe(path.replace(/#.*/, ''));
   },

@@ -52,7 +52,7 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
     const tab = await openAs(gateway, person);
     const { page } = tab;
     await page.getByText('System prompt').click();
-    await page.getByLabel('What the model is told first').fill('Be short.');
+    await page.getByLabel('Instructions for the model').fill('Be short.');
     await say(tab, 'words:120', paidModel);
     await page.getByText(/About 0\.00\d* USD so far, of at most 0\.\d+ USD held/).waitFor();
     await page.getByText(/Cost 0\.00\d+ USD, of 0\.\d+ USD held · \d+ tokens in, 120 out/).waitFor();
@@ -156,7 +156,7 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
       chat: 'anonymous_per_day = 1',
       before: 1,
     },
-  ])('is told what to do next after $name, and nothing typed is lost', async (given) => {
+  ])('shows what to do next after $name, and no typed text is lost', async (given) => {
     const { micros, model, text, advice, chat = '', before = 0 } = given;
     const gateway = await startSite({ chat });
     const person = gateway.browser();
@@ -258,7 +258,7 @@ describe('without JavaScript', () => {
   test.each([
     ['fault:status_500', 502, 'Nothing was charged. Send it again in a moment'],
     ['fault:bad_request', 400, 'Begin a new conversation'],
-  ])('a refusal of the model for %s is said, and what was typed is kept', async (prompt, status, advice) => {
+  ])('a refusal of the model for %s is shown, and the typed text is kept', async (prompt, status, advice) => {
     const gateway = await startSite();
     const browser = gateway.browser();
     await signInWith(gateway, browser, 5_000_000n);

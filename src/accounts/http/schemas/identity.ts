@@ -127,7 +127,7 @@ export const alertWebhookRequest = z.strictObject({
 
 export const alertWebhook = z
   .strictObject({ url: z.string().nullable() })
-  .meta({ description: "Where the user is told about their keys' budgets; null: by mail alone." });
+  .meta({ description: "Where messages about the budgets of the user's keys are sent; null: only by mail." });
 export type AlertWebhookJson = z.infer<typeof alertWebhook>;
 
 export const newAlertWebhook = z

@@ -47,7 +47,7 @@ export async function run(args: readonly string[], options: LoadOptions = {}): P
   const ending = await Promise.race([ended, signals.second]);
   if (typeof ending === 'object') return logEnd(ending, logger);
   const requestsCut = gateway.openRequests();
-  logger.warn({ signal: ending, requests_cut: requestsCut }, 'stopped at once by a second signal');
+  logger.warn({ signal: ending, requests_cut: requestsCut }, 'stopped immediately by a second signal');
   process.exit(exitCodes.notDone);
 }
 

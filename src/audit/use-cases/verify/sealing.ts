@@ -52,7 +52,7 @@ export async function sealingInDatabase(
 
 /**
  * Compares the leaves of an export with the newest of the given checkpoints.
- * @throws CheckpointError where one of them is none of the key
+ * @throws CheckpointError if the key did not sign one of them
  */
 export async function sealingInFile(
   leaves: AsyncIterable<readonly Buffer[]>,

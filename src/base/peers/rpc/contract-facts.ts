@@ -24,7 +24,7 @@ export interface ContractFacts {
   text(contract: Address, getter: 'name()' | 'symbol()' | 'version()'): Promise<Fact<string>>;
   /** `DOMAIN_SEPARATOR()`: 32 bytes. */
   domainSeparator(contract: Address): Promise<Fact<Hex>>;
-  /** `eip712Domain()` of ERC-5267; not told where the domain has other fields than the usual four. */
+  /** `eip712Domain()` of ERC-5267; not given if the domain has other fields than the usual four. */
   eip712Domain(contract: Address): Promise<Fact<DescribedDomain>>;
 }
 

@@ -136,7 +136,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Occupant {
   onResponseData(controller: Dispatcher.DispatchController, bytes: Buffer): void {
     if (this.#drainedBytes !== undefined) {
       this.#drainedBytes += bytes.length;
-      if (this.#drainedBytes > maxDrainBytes) this.stop('too_large', 'Too much behind the end');
+      if (this.#drainedBytes > maxDrainBytes) this.stop('too_large', 'Too many bytes after the end');
       return;
     }
     if (this.#wake) return this.#hand({ kind: 'bytes', bytes });

@@ -11,7 +11,7 @@ import {
 } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 
-/** A longer event is none of a server of models. */
+/** No server of models sends a longer event. */
 const longestEventBytes = 1024 * 1024;
 /** Comments before the first event with data. */
 const maxHeld = 1_000;

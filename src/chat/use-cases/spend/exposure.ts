@@ -42,11 +42,11 @@ function landBehindAnswer(context: SpendContext, spend: AcceptedSpend, stream: s
   const land = async (): Promise<void> => {
     const result = await authorizeSpend(context, spend, new AbortController().signal, true);
     const isAuthorized = result.kind === 'authorized';
-    if (!isAuthorized) log.warn({ chat_id, code: codeOf(result) }, 'a spend did not land behind its answer');
+    if (!isAuthorized) log.warn({ chat_id, code: codeOf(result) }, 'a spend did not land after its answer');
     // a spend that may still land is left to the payout worker
     if (isAuthorized || finalFaults.has(codeOf(result))) await endExposure(pool, stream, !isAuthorized);
   };
-  inBackground({ running, log }, land(), 'landing a spend behind its answer failed', { chat_id });
+  inBackground({ running, log }, land(), 'landing a spend after its answer failed', { chat_id });
 }
 
 function codeOf(refusal: SpendRefusal): string {

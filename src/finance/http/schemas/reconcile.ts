@@ -72,7 +72,7 @@ const account = z.strictObject({
     .nullable()
     .optional()
     .meta({
-      description: "From the closing of the books to the chain's; reports of earlier versions have none.",
+      description: "From the closing of the books to the chain's; absent in reports of earlier versions.",
     }),
 });
 
@@ -110,7 +110,7 @@ export const reconciliation = z
     result,
     breaks: count,
     breaks_explained: count.optional().meta({
-      description: 'Breaks of which an operator said what they are; reports of earlier versions have none.',
+      description: 'Breaks of which an operator said what they are; absent in reports of earlier versions.',
     }),
     open_items: count,
   })

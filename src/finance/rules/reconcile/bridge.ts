@@ -47,7 +47,7 @@ interface Noted {
 }
 
 /**
- * Explains, for each account, by which items the books' closing and the chain's balance differ. It is told every item of a
+ * Explains, for each account, by which items the books' closing and the chain's balance differ. It gets every item of a
  * reconciliation with the transfer that it has within the period, then every fact.
  */
 export class BridgeBuilder {

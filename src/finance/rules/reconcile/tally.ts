@@ -201,7 +201,7 @@ export class Tally {
   readonly #listed: number;
   readonly #onItem: ItemObserver | undefined;
 
-  /** `payees` are `network/address` of every account; `onItem` is told every item. */
+  /** `payees` are `network/address` of every account; `onItem` gets every item. */
   constructor(payees: ReadonlySet<string>, listed = mostListed, onItem?: ItemObserver) {
     this.#payees = payees;
     this.#listed = listed;

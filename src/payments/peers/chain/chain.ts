@@ -42,7 +42,7 @@ export interface Chain {
   /**
    * What became of an authorization, without knowing its transaction: looks through the logs from a block older
    * than `sinceSecs`, by the chain's clock, up to the latest. Sends up to 256 requests, each within the time-out; is
-   * unavailable where more would be needed: asked again, it continues behind the blocks that it has searched.
+   * unavailable where more would be needed: asked again, it continues after the blocks that it has searched.
    */
   findAuthorization(expected: ExpectedTransfer, sinceSecs: number): Promise<AuthorizationFound>;
   latestBlock(): Promise<BlockAnswer>;

@@ -2,7 +2,7 @@ import type { RateProblem } from '../../../base/values/round.ts';
 import { isExecutionFailure } from '../../../base/peers/rpc/eth-call.ts';
 import type { RpcUnavailable } from '../../../base/peers/rpc/json-rpc.ts';
 
-/** A time in Unix seconds that a contract or a block cannot have: above it, it is none. */
+/** A time in Unix seconds that a contract or a block cannot have: above it, it is not a time. */
 export const beyondSecs = 1n << 40n;
 
 export function problem(of: RateProblem): { readonly kind: 'problem'; readonly problem: RateProblem } {

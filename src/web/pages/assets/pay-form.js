@@ -6,7 +6,7 @@ import { findWallets, Stop } from './wallet.js';
 /**
  * Makes a form pay. Where a payment of its purpose is kept, it continues immediately.
  * @param place the element of `paymentForm()` in src/web/pages/payment.ts
- * @param prepare is told the path of the job that is chosen, and the form; returns `{body, contentType, nonce?, path?}`; throws `Stop`
+ * @param prepare gets the path of the chosen job, and the form; returns `{body, contentType, nonce?, path?}`; throws `Stop`
  *   where that cannot be said
  * @param completed receives the delivery, `{digest, receipt, result}`; returns a further sentence for the page, if any
  */
@@ -83,7 +83,7 @@ export function offerWallets(form, wallets) {
   }
 }
 
-/** Ends of which the caller is told. */
+/** Ends that the caller gets. */
 const paid = ['completed', 'accepted'];
 const tones = { completed: 'good', accepted: 'good', ended: 'bad', stopped: 'warn', busy: 'warn' };
 const marks = { active: 'under way', waiting: 'waiting', done: 'done', failed: 'failed' };

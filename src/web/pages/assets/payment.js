@@ -35,7 +35,7 @@ export function isKept(purpose) {
  *   `nonce`: of the transfer, where the job says it; by default a random one.
  *   `isFollowed`: false where the caller follows the receipt itself.
  * @param provider the wallet (EIP-1193)
- * @param show is told each step: `(step, state, text)`; steps: `connect`, `offer`, `check`, `sign`, `send`, `deliver`; states:
+ * @param show gets each step: `(step, state, text)`; steps: `connect`, `offer`, `check`, `sign`, `send`, `deliver`; states:
  *   `active`, `waiting` (something is wrong that may end by itself), `done`, `failed`
  * @returns one of
  *   `{kind: 'completed', digest, receipt, result}`, where `result` is `{contentType, text}`;

@@ -105,7 +105,7 @@ ${typed.prompt}</textarea>
     <details ${typed.system !== '' && html`open`}>
       <summary>System prompt</summary>
       <div class="field">
-        <label for="system">What the model is told first <span class="muted">optional</span></label>
+        <label for="system">Instructions for the model <span class="muted">optional</span></label>
         <textarea id="system" name="system" rows="3" maxlength="${maxSystemChars}" dir="auto">
 ${typed.system}</textarea>
       </div>

@@ -50,7 +50,7 @@ test.each(tamperings)('both verifiers report offline when $what', async (tamperi
   expect((await verifyDatabase(database.pool, [], testVerifier)).isSound).toBe(false);
 });
 
-test('a payment that is said to be signed by a contract is told as one whose signature is not checked', async () => {
+test('a payment that is said to be signed by a contract is reported as one whose signature is not checked', async () => {
   const { database, dir } = await sealedLedger(paidJob(1, { isSignedByContract: true }), 7);
   await exportTo(path.join(dir, 'export.jsonl'), database);
   const { isSound, text, independent } = await verifyBoth(dir);

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../../../support/program.ts';
 const threads = (): number =>
   process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length;
 
-test('verifying what cannot be read fails and leaves no thread behind, which would keep its process from ending', async () => {
+test('verifying an unreadable file fails and leaves no thread that would keep the process from ending', async () => {
   const before = threads();
   const verifying = verifyFile(temporaryFolder(), new ExportVerifier([], testVerifier));
   await expect(verifying).rejects.toThrow('EISDIR');

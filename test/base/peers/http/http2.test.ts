@@ -64,7 +64,7 @@ function answer(stream: ServerHttp2Stream): void {
 }
 
 test.skipIf(missing)(
-  `exchanges at once share one connection to a peer that speaks HTTP/2${missing}`,
+  `simultaneous exchanges share one connection to a peer that speaks HTTP/2${missing}`,
   async () => {
     const held: ServerHttp2Stream[] = [];
     const { pool, sessions } = await startPeer((stream) => {

@@ -149,7 +149,7 @@ describe('an answer of', () => {
   });
 });
 
-test('a 503 by which older versions of the runner library pass on that a handler asks for another try is a failed attempt, any other is none', async () => {
+test('a 503 by which older versions of the runner library pass on that a handler asks for another try is a failed attempt, any other is not an attempt', async () => {
   const answers = [
     '{"error":"the model is loading","code":"retry_later"}',
     '{"error":"the runner is busy","code":"runner_full"}',

@@ -99,7 +99,7 @@ test('a wallet that was added signs in to the account, and one that was removed 
   expect(await walletsOf(ada)).toEqual([]);
 });
 
-test('a wallet that signs in to another account stays there, and its user is told', async () => {
+test('a wallet that signs in to another account stays there, and its user gets a message', async () => {
   const { gateway, ada } = await start();
   const wallet = newWallet();
   const owner = gateway.browser('198.51.100.1');
@@ -186,7 +186,7 @@ describe('a wallet is not added by a message', () => {
   });
 });
 
-test('nobody without a session, with a key, or from a page of another origin adds or removes a wallet', async () => {
+test('without a session, with a key, or from a page of another origin no wallet is added or removed', async () => {
   const { gateway, ada } = await start();
   const wallet = newWallet();
   const body = await signed(await termsOf(ada), wallet);

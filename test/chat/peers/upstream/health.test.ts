@@ -62,7 +62,7 @@ describe('the choice', () => {
     expect(sharesOf([...pair, { name: 'c', model: 'm', weight: 6 }])).toEqual({ a: 300, b: 100, c: 600 });
   });
 
-  test('leans away from who failed of late, and back with its successes', () => {
+  test('prefers upstreams that did not fail recently, and returns to one with its successes', () => {
     const failing = sharesOf(pair, (health) => fail(health, 2));
     const recovering = sharesOf(pair, (health) => {
       fail(health, 2);
@@ -77,7 +77,7 @@ describe('the choice', () => {
     expect(sharesOf(pair, (health) => fail(health, 3))).toEqual({ b: 1000 });
   });
 
-  test('is nobody among nobody', () => {
+  test('chooses none of no upstreams', () => {
     expect(create().health.choose([])).toEqual({ kind: 'none' });
   });
 });

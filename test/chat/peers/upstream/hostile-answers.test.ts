@@ -25,7 +25,7 @@ test.each([
     answer('"x"').replace('"finish', `"logprobs":[${'{"top":[[1,2],[3,4]]},'.repeat(40_000)}0],"finish`),
     { kind: 'completed', written: 'x' },
   ],
-])('a whole answer of %s keeps nobody waiting', async (_, body, expected) => {
+])('a whole answer of %s delays no other request', async (_, body, expected) => {
   const bytes = Buffer.from(body);
   const upstream = await serve((__, response) => response.end(bytes), limits);
   const longest = await longestPieceMs(async () => expect(await ask(upstream, 'x')).toMatchObject(expected));
@@ -42,7 +42,7 @@ test.each([
   ['small events', events('data: {"choices":[]}\n\n', 4_000_000)],
   ['lines within one event', `${events('data: 1\n', 2_000_000)}\n`],
   ['levels within one event', `data: ${nested(400_000)}\n\n`],
-])('a stream of %s keeps nobody waiting', async (_, body) => {
+])('a stream of %s delays no other request', async (_, body) => {
   const bytes = Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n${body}`);
   const upstream = await serve((__, response) => {
     response.setHeader('content-type', 'text/event-stream');

@@ -76,7 +76,7 @@ describe('what goes up', () => {
     expect(stream?.headers.accept).toBe('text/event-stream');
   });
 
-  test('goes to the path and query of the base URL, with no key where there is none', async () => {
+  test('goes to the path and query of the base URL, without a key if none is configured', async () => {
     const seen: unknown[] = [];
     const upstream = await serve(
       ({ method, url, headers }, response) => {

@@ -96,7 +96,7 @@ test.each([
   expect(await runOnce(payouts)).toBe(0);
 });
 
-test('a spend is paid out although its receipts cannot be read, and the operator is told of the gas', async () => {
+test('a spend is paid out although its receipts cannot be read, and the operator gets a message about the gas', async () => {
   const payouts = await setUp();
   const auth = await (await spends.account()).sign();
   const landed = await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));

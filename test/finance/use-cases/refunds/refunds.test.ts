@@ -78,7 +78,7 @@ describe('a payment whose call is a dead letter', () => {
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('is due to the payer of its events, whatever a row of the read models says, and the command ends with 1', async () => {
+  test('is due to the payer that its events name, also if a row of the read models differs, and the command ends with 1', async () => {
     const { database, ledger, paid } = await refunding(chain);
     const digest = await paid();
     await projectToHead(ledger);

@@ -148,7 +148,7 @@ test('words of a node that no column and no alert can hold change nothing: the p
   expect(atomsOf(calls)).toEqual([94]);
 });
 
-test('a node whose head stays below the cursor is a problem, so that a head that never was is told to the operator', async () => {
+test('a node whose head stays below the cursor is a problem, so that the operator gets an alert about a head that never existed', async () => {
   const { database, node, look, lag } = await behindProxy();
   const head = (await chainBlock(chain, await chain.height())) as Record<string, unknown>;
   const invented = { ...head, number: '0xffffffff', timestamp: '0xffffffffff' };
@@ -163,7 +163,7 @@ test('a node whose head stays below the cursor is a problem, so that a head that
   expect(await lag()).toMatchObject({ isBehind: true });
 });
 
-test('a node that has a head but no logs for five minutes is told to the operator, however often it is asked', async () => {
+test('a node that has a head but no logs for five minutes causes one alert to the operator, however often it is asked', async () => {
   const { database, calls, node, look, lag } = await behindProxy();
   await look();
   await chain.mint(96);

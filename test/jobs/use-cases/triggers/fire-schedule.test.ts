@@ -114,7 +114,7 @@ test('a clock that goes back while a process fires leaves out no time', async ()
   expect(fired).toEqual(['2027-11-23T10:00:00Z', '2026-11-23T10:00:00Z']);
 });
 
-test('missed times are fired as the trigger says, and those that are not are counted and told', async () => {
+test('missed times are fired as the trigger says, and those that are not fired are counted and logged', async () => {
   for (const [missed, expected] of [
     ['skip', []],
     ['last', ['14']],
@@ -133,7 +133,7 @@ test('missed times are fired as the trigger says, and those that are not are cou
   }
 });
 
-test('times that do not fire are told once, also where the ledger takes only some of the others', async () => {
+test('times that do not fire are logged once, also if the ledger takes only some of the others', async () => {
   const { fired, fire, lines, answer, counts, during, setClock: at } = await fleet();
   const hourly = terms('0 * * * *', { missed: 'all' });
   await at('2026-11-23 09:30:00Z');

@@ -173,7 +173,7 @@ describe('thousands of blocks later', () => {
     expect(stub.requests.length).toBeLessThan(10);
   });
 
-  test('a use that is further back than one look may ask is found by the looks after it, each behind the blocks of the one before', async () => {
+  test('a use that is further back than one look may ask is found by the looks after it, each after the blocks of the one before', async () => {
     const stub = await proxy((request) => {
       const range = rangeOf(request);
       if (range === undefined || isShort(range)) return false;

@@ -142,7 +142,7 @@ describe('an aggregator', () => {
     expect(judged(source, await askSource(source, now))).toBe(expected);
   });
 
-  test('that is none, reverts, or answers with other than five words gives no rate', async () => {
+  test('that does not exist, reverts, or does not answer with five words gives no rate', async () => {
     expect(await ask(noContract)).toBe('malformed');
     const decimals = { [decimalsOf]: abiWords(8n) };
     expect(await ask(await deployAnswers(chain.url, decimals))).toBe('malformed');
@@ -290,7 +290,7 @@ describe('a pool', () => {
     expect(shown(await askSource(await deployPool(pool), now))).toBe('malformed');
   });
 
-  test('that does not reach back so far, has other tokens or is none gives no rate', async () => {
+  test('that does not reach back so far, has other tokens or does not exist gives no rate', async () => {
     const source = await deployPool(usual);
     const ask = async (more: Partial<UniswapRateSource>) =>
       shown(await askSource({ ...source, ...more }, now));
@@ -310,7 +310,7 @@ describe('a pool', () => {
     expect(shown(await askUniswapRate({ ...source, rpcUrl: page.url }, 100))).toBe('unreachable');
   });
 
-  test('of a node that follows its chain no more is too old, and of one with a time that is none malformed', async () => {
+  test('of a node that no longer follows its chain is too old, and of one with an invalid time malformed', async () => {
     const source = await deployPool(usual);
     const proxy = await startRpcProxy(chain.url);
     const frozen = await newestBlock();

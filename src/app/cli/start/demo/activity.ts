@@ -166,7 +166,7 @@ async function payInVain(devnet: DevnetDescription, body: string): Promise<Hex |
   return digest;
 }
 
-/** What a gateway refuses: no payment, a job that is not sold, a model that is not there, a key that is none. */
+/** What a gateway refuses: no payment, a job that is not sold, an unknown model, an invalid key. */
 async function refusals({ gateway_url: url }: DevnetDescription, { reports }: Keys): Promise<void> {
   const post = (path: string, headers: Record<string, string> = {}, body: object = {}) =>
     fetch(url + path, {
