@@ -123,7 +123,7 @@ describe('books are refused, with the reason, for', () => {
     [
       'a time zone that does not exist',
       [...books, ...month, '--tz', 'Mars'],
-      /there is none of the name Mars/,
+      /there is no zone Mars/,
     ],
     ['a missing file', [...books, ...month, '--input', '/nowhere'], /\/nowhere cannot be read/],
   ])('%s', async (_, args, words) => {

@@ -104,7 +104,7 @@ test('a command of periods names one period that is over, and persons and reason
     [close('2026-10', '2026-11', '--by', 'ada'), /one argument too many: "2026-11"/],
     [close('2026-10/2026-10', '--by', 'ada'), /the period is empty/],
     [close('2026-11/2026-10', '--by', 'ada'), /reversed/],
-    [close('2026-10', '--by', 'ada', '--tz', 'Berlin'), /there is none of the name Berlin/],
+    [close('2026-10', '--by', 'ada', '--tz', 'Berlin'), /there is no zone Berlin/],
     [close('2026-10'), /--by is your name/],
     [close('2026-10', '--by', 'ada', '--despite', 'a@b'), /--despite says why/],
     [close('2026-10', '--by', 'ada', '--report', '/absent'), /--report \/absent cannot be read/],

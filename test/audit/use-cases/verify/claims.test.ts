@@ -39,13 +39,13 @@ test.each([
   [
     'gets another key, so that its payment could be used again and another one is refused',
     `update tollbook.claim set key = '\\x${unknown}' where ${ofOne}`,
-    [`key ${one.key} is missing`, `key ${unknown} is of no event`],
+    [`key ${one.key} is missing`, `key ${unknown} belongs to no event`],
   ],
   [
     'is added without an event, so that a payment is refused as used',
     `insert into tollbook.claim (key, binding, stream)
       select '\\x${unknown}', binding, tollbook.stream_key('${nowhere}') from tollbook.claim limit 1`,
-    [`stream ${nowhere}, key ${unknown} is of no event`],
+    [`stream ${nowhere}, key ${unknown} belongs to no event`],
   ],
 ])('a claim that %s is named', async (_, change, named) => {
   const database = await createDatabase();

@@ -255,7 +255,7 @@ function inWords({ table, expected, stored }: WrongRow): WrongRowInWords {
     .slice(0, 3)
     .join(', ');
   if (!stored) return { table, words: `the row of ${name} is missing` };
-  if (!expected) return { table, words: `no event belongs to the row of ${name}` };
+  if (!expected) return { table, words: `the row of ${name} belongs to no event` };
   const differing = Object.keys(expected).filter(
     (column) => column in stored && JSON.stringify(expected[column]) !== JSON.stringify(stored[column]),
   );
