@@ -13,7 +13,7 @@ export interface Measured {
 
 /**
  * Runs `tollbook` with these arguments in its own process.
- * @throws where it does not end with `code`
+ * @throws if it does not end with `code`
  */
 export async function runMeasured(
   args: readonly string[],

@@ -66,7 +66,7 @@ fail() {
 # runs the command and extends the lease meanwhile; its exit code, or "lost", is in $code
 run_command() {
   local next=$((SECONDS + LEASE_SECS / 3))
-  # its own process group, which ignores these signals: it is finished also where they go to every process
+  # its own process group, which ignores these signals: it is finished also if they go to every process
   set -m
   (trap '' TERM INT; exec sh -c "$command") < "$work/body" > "$kept.part" 2> "$work/words" &
   running=$!

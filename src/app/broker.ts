@@ -14,7 +14,7 @@ export interface RunningBroker {
   close(): Promise<void>;
 }
 
-/** Undefined where no runner takes its calls from a broker. */
+/** Undefined if no runner takes its calls from a broker. */
 export function startBroker(context: JobsContext, current: () => JobsContext): RunningBroker | undefined {
   const { config, log } = context;
   const { jetstream: settings } = config;

@@ -26,7 +26,7 @@ const maxConcurrent = 16;
 interface Source {
   readonly rpcUrl: string;
   readonly at: Path;
-  /** Undefined where the operator does not name the chain: then only an answer is expected. */
+  /** Undefined if the operator does not name the chain: then only an answer is expected. */
   readonly chainId: number | undefined;
   readonly checks: readonly ((facts: ContractFacts) => Promise<ChainFindings>)[];
   /** The accepted tokens that depend on it, as `network/asset`. */

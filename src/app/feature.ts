@@ -67,7 +67,7 @@ export interface RunningFeature {
   status?(): FeatureStatus;
   /** Payments or completions under way. */
   underWay?(): number;
-  /** What the operator is alerted about in it now. Throws where it cannot look. */
+  /** What the operator is alerted about in it now. Throws if it cannot look. */
   conditions?(): Promise<readonly AlertCondition[]>;
   /** Finishes the accepted requests, also for clients that have disconnected, then stops the workers. */
   finish?(): Promise<void>;

@@ -55,7 +55,7 @@ async function* composePeople(
 /**
  * The parts that every gateway has: the log, where it is configured, the books, and the alerts.
  * @param features the sources of alerts besides these parts
- * @throws ForgottenHistoryError where an anchor has a newer checkpoint than this database
+ * @throws ForgottenHistoryError if an anchor has a newer checkpoint than this database
  */
 export async function composeRecorders(
   parts: Pick<FeatureParts, 'config' | 'ledger' | 'logger'>,
@@ -73,7 +73,7 @@ const stream = 'operator:config';
  * Puts the reloadable keys of a configuration in force in all features, all or nothing.
  * Returns the TOML names of changed keys that require a restart.
  * @param started the configuration that the process began with
- * @throws where a feature would be switched off
+ * @throws if a feature would be switched off
  */
 export async function reloadFeatures(
   lane: Lane,

@@ -45,7 +45,7 @@ function signerInForce(current: () => NoteSigner): NoteSigner {
 
 /**
  * The sealed log of the ledger.
- * @throws ForgottenHistoryError where an anchor has a newer checkpoint than this database, or of a later generation
+ * @throws ForgottenHistoryError if an anchor has a newer checkpoint than this database, or of a later generation
  */
 export async function composeLog(parts: Parts, settings: LogConfig): Promise<RunningFeature> {
   const { ledger, logger: log } = parts;

@@ -306,7 +306,7 @@ function ofToken({ network, symbol }: RateStatus['token']): Record<string, strin
   return { network, symbol };
 }
 
-/** The names of the runners that take a service's calls; empty where the gateway works on them itself. */
+/** The names of the runners that take a service's calls; empty if the gateway works on them itself. */
 function runnersOf(read: ReadJobs | undefined, serviceId: number): string {
   const own = (read?.runners ?? []).filter(({ services }) => services.includes(serviceId));
   return own.map(({ name }) => name).join(',');
@@ -315,7 +315,7 @@ function runnersOf(read: ReadJobs | undefined, serviceId: number): string {
 interface ChatFigures {
   readonly status: () => ChatStatus;
   readonly holds: LastKnown<Backlog>;
-  /** Of the operator's key; undefined where no spends are accepted. */
+  /** Of the operator's key; undefined if no spends are accepted. */
   readonly funds: () => Funds | undefined;
 }
 

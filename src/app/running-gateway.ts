@@ -12,12 +12,12 @@ export interface RunningGateway {
   readonly routesUrl: string | undefined;
   /** Undefined where it is live. */
   readonly quiet: Quiet | undefined;
-  /** Issues quotes that this gateway takes payments for: for a pricing service. Undefined where it sells no jobs. */
+  /** Issues quotes that this gateway takes payments for: for a pricing service. Undefined if it sells no jobs. */
   readonly quotes: QuoteIssuer | undefined;
   /**
    * Puts another configuration's prices, rates, policies, tokens and models in force, all or nothing.
    * Returns the TOML names of changed keys that require a restart.
-   * @throws ConfigError where a chain contradicts it, StartError where the gateway is quiet
+   * @throws ConfigError if a chain contradicts it, StartError if the gateway is quiet
    */
   reload(config: Config): Promise<readonly string[]>;
   /** Records that a configuration was refused, with the number of its mistakes. */

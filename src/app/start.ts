@@ -91,7 +91,7 @@ async function checkDatabase(databaseUrl: string, logger: Logger): Promise<strin
 
 /**
  * Composes a gateway from its configuration and starts to listen.
- * Throws where the database cannot be reached, lacks migrations, is halted, or the address is taken; a ConfigError where a chain
+ * Throws if the database cannot be reached, lacks migrations, is halted, or the address is taken; a ConfigError if a chain
  * contradicts the configuration. A chain that does not answer does not stop the start.
  */
 export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {

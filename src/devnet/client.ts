@@ -42,7 +42,7 @@ const askEveryMs = 200;
 
 /**
  * Waits until the gateway offers the job, as it does once it has heard its facilitator. With 0 ms it asks nothing.
- * @throws where it still does not in the end
+ * @throws if it still does not in the end
  */
 export async function untilOffered(
   gatewayUrl: string,
@@ -63,7 +63,7 @@ export async function untilOffered(
 
 /**
  * Pays for a job as any client of the official SDK would, and follows its receipt to the runner's result.
- * Throws where the gateway does not answer 202 or the result does not come.
+ * Throws if the gateway does not answer 202 or the result does not come.
  */
 export async function payForOneJob(options: PaidJobOptions): Promise<PaidJob> {
   const { gatewayUrl, privateKey, serviceId, jobIndex, body, onStep = () => {} } = options;

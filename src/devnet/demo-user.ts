@@ -9,7 +9,7 @@ import { keepTotp } from '../accounts/use-cases/second-factor.ts';
 import { findUserIds } from '../accounts/store/identity.ts';
 import { findOperatorNamed } from '../accounts/store/operators.ts';
 
-/** A user for trying the pages. The password is missing where it is no longer the one that was made here. */
+/** A user for trying the pages. The password is missing if it is no longer the one that was made here. */
 export interface DemoUser {
   readonly email: string;
   readonly password?: string | undefined;

@@ -65,7 +65,7 @@ export async function writeDescription(dir: string, value: DevnetDescription): P
   await writeFile(path.join(dir, fileName), `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
 }
 
-/** Throws where no devnet has described itself in this folder. */
+/** Throws if no devnet has described itself in this folder. */
 export async function readDescription(dir: string): Promise<DevnetDescription> {
   return description.parse(await readValue(dir));
 }

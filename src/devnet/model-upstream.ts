@@ -21,7 +21,7 @@ export interface ModelUpstreamOptions extends ListenOptions, FaultOptions {
 export interface ModelCall {
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
-  /** The client's port: the same again where a connection is used again. */
+  /** The client's port: the same again if a connection is used again. */
   readonly clientPort: number | undefined;
   /** Of the answer's body, so far taken by the connection. */
   readonly sentBytes: number;

@@ -91,7 +91,7 @@ interface Issue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a handler gets as `input`; undefined where the job has no schema. */
+/** What a handler gets as `input`; undefined if the job has no schema. */
 type OutputOf<Schema> = Schema extends AnySchema<infer Output> ? Output : undefined;
 
 const issuesTold = 5;

@@ -39,7 +39,7 @@ interface ServerParts {
 
 const defaultMaxBodyBytes = 1_048_576;
 
-/** @throws where the address is taken */
+/** @throws if the address is taken */
 export async function startPushServer(options: ListenOptions, parts: ServerParts): Promise<PushServer> {
   const { port = 0, host = '127.0.0.1' } = options;
   let underWay = 0;
@@ -104,7 +104,7 @@ async function serve(
   return answer({ headers, body });
 }
 
-/** Undefined where it is too long: the rest is read and dropped, so that the answer can be read. */
+/** Undefined if it is too long: the rest is read and dropped, so that the answer can be read. */
 async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let sizeBytes = 0;

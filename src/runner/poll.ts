@@ -61,7 +61,7 @@ export function preparePoll(options: PollOptions, parts: PollParts): () => Promi
   return () => pollUntilStopped(context);
 }
 
-/** Rejects where the gateway refuses this runner: asking again would not help. */
+/** Rejects if the gateway refuses this runner: asking again would not help. */
 async function pollUntilStopped(context: PollContext): Promise<void> {
   const { slots, stopping, tell, gatewayUrl } = context;
   let failures = 0;

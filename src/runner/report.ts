@@ -148,7 +148,7 @@ export function about({ call }: Lease) {
 }
 
 /**
- * Reports the progress of a call that came by itself, pushed or over a broker, to the address in its signed metadata. Undefined where a
+ * Reports the progress of a call that came by itself, pushed or over a broker, to the address in its signed metadata. Undefined if a
  * gateway of an earlier version names none.
  * @param token proves the lease: never the runner's own
  */

@@ -26,7 +26,7 @@ const contentTypeForm = /^[!-~][ -~]{0,199}$/;
 const notJson = [Response, Blob, Map, Set];
 
 /**
- * Undefined where there is no result.
+ * Undefined if there is no result.
  * @throws ResultTooLarge, or TypeError for a value that is not a result
  */
 export async function encodeResult(result: Result, maxBytes: number): Promise<EncodedResult | undefined> {

@@ -26,12 +26,12 @@ export interface RunnerOptions extends Hooks {
 
 /** One runner: the same handlers, whether calls are pushed to it, fetched by it or taken from a broker. */
 export interface Runner {
-  /** Takes pushed calls. Rejects where the address is taken. */
+  /** Takes pushed calls. Rejects if the address is taken. */
   listen(options: ListenOptions): Promise<Listening>;
   /** The same for your own server. Never rejects. */
   handle(request: PushRequest, options: { readonly secret: string }): Promise<PushAnswer>;
   /**
-   * Fetches calls until the runner stops: resolves then. Rejects with a RunnerError where the gateway refuses this
+   * Fetches calls until the runner stops: resolves then. Rejects with a RunnerError if the gateway refuses this
    * runner, as with a token that it does not know; while the gateway is unreachable or overloaded, it retries.
    */
   poll(options: PollOptions): Promise<void>;

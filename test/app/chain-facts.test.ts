@@ -239,7 +239,7 @@ test('a mistake stops the start with its line; what is not answered is asked aga
   expect(watch.status()).toEqual({ configuration: { status: 'ok' } });
 });
 
-test('`config check --online` exits with 78 and names every mistake with its line, also where the secrets are not there', async () => {
+test('`config check --online` exits with 78 and names every mistake with its line, also if the secrets are not there', async () => {
   const file = path.join(temporaryFolder(), 'gateway.toml');
   const peers = { ...chain, rpcUrl: chain.rpcUrl, facilitatorUrl: chain.facilitatorUrl, token: chain.token };
   const text = configText({

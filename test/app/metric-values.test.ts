@@ -18,7 +18,7 @@ async function scrape(figures: readonly Figure[]): Promise<string[]> {
 const ether = 10n ** 18n;
 const chat = { status: 'ok', since: '', models: {} } as const;
 
-test('gas is given in ether and in transactions by purpose, and is missing where no key pays for any', async () => {
+test('gas is given in ether and in transactions by purpose, and is missing if no key pays for any', async () => {
   const holds = createLastKnown<{ count: number; oldestMs: number }>();
   const of = (funds?: { balanceWei: bigint; costWei: bigint }) =>
     scrape(

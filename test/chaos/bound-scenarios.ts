@@ -40,7 +40,7 @@ export async function payBoundQuote(running: RunningScenario): Promise<void> {
   ]);
 }
 
-/** What the gateways offer at the address of the quote; undefined where none offers it in time. */
+/** What the gateways offer at the address of the quote; undefined if none offers it in time. */
 async function issue(
   { parts, random, request }: RunningScenario,
   account: PrivateKeyAccount,
@@ -63,7 +63,7 @@ async function issue(
   return undefined;
 }
 
-/** Records the quote and makes its token, as the gateway in such a program does. Throws where the database is unreachable. */
+/** Records the quote and makes its token, as the gateway in such a program does. Throws if the database is unreachable. */
 async function record(
   url: string,
   { accepts }: Offer,

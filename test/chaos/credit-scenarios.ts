@@ -55,7 +55,7 @@ async function spendCredit(
   await complete(parts, random, of, { leavesAfterMs, isStream: random.chance(0.6), maxSilent: 3 });
 }
 
-/** An API key of the wallet's user; undefined where no gateway makes one in time. */
+/** An API key of the wallet's user; undefined if no gateway makes one in time. */
 async function makeKey(
   { urls, deadline }: ClientParts,
   random: Random,

@@ -15,11 +15,11 @@ export interface FrontRunner {
   plan(payment: Payment, moment: Moment): void;
   /** Submits what was planned for this moment. */
   run(nonce: string, moment: Moment): Promise<void>;
-  /** Submits it now. False where it reverts: another submission was faster. */
+  /** Submits it now. False if it reverts: another submission was faster. */
   submit(payment: Payment): Promise<boolean>;
   /** The same in a transaction with logs of more than 2 MiB. */
   submitInLongTransaction(payment: Payment): Promise<boolean>;
-  /** Cancels its nonce, as its payer may. False where it was used before. */
+  /** Cancels its nonce, as its payer may. False if it was used before. */
   cancel(payment: Payment, payer: PrivateKeyAccount): Promise<boolean>;
 }
 

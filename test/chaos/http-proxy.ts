@@ -94,7 +94,7 @@ async function sendPieces(
 
 const ownHeaders = new Set(['host', 'connection', 'transfer-encoding', 'content-length', 'keep-alive']);
 
-/** Rejects where the peer gives no whole answer. */
+/** Rejects if the peer gives no whole answer. */
 async function send(
   agent: http.Agent,
   target: string,

@@ -69,7 +69,7 @@ export async function payAtTheLastMoment(running: RunningScenario): Promise<void
   await first;
 }
 
-/** When the offer's quote ends, in Unix milliseconds; undefined where the offer does not say so. */
+/** When the offer's quote ends, in Unix milliseconds; undefined if the offer does not say so. */
 function endOf({ accepts: [first] }: Offer): number | undefined {
   const quote = z.object({ expiresAt: z.int() }).safeParse(first?.extra['quote']);
   return quote.success ? quote.data.expiresAt * 1_000 : undefined;

@@ -60,7 +60,7 @@ function featureOf(name: string | undefined): Feature | undefined {
 
 type Options = ReturnType<typeof readOptions>;
 
-/** Runs the program as it is. False where an invariant broke. */
+/** Runs the program as it is. False if an invariant broke. */
 async function runPlain(options: ChaosOptions): Promise<boolean> {
   const reports = await makeRuns(options);
   for (const line of summarize(reports)) say(line);

@@ -26,7 +26,7 @@ export function createFrameReader(side: 'client' | 'server'): (chunk: Buffer) =>
 /** The list of types in a batch that is written without deciding. */
 const writtenTypes = /select tollbook\.append_uncontended\((?:[^,]+,){5}'([^']*)'/;
 
-/** The types of the events that a simple query appends; undefined where it is not an append. */
+/** The types of the events that a simple query appends; undefined if it is not an append. */
 export function appendedTypes({ type, bytes }: Frame): ReadonlySet<string> | undefined {
   if (type !== 'Q') return undefined;
   const text = bytes.toString('utf8');

@@ -5,14 +5,14 @@ import { appendedTypes, backendPid, createFrameReader, type Frame, lostServer } 
 
 /** A message on its way to the database: an append, or the end of any other question. */
 export interface Message {
-  /** Of the events it appends; undefined where it is not an append. */
+  /** Of the events it appends; undefined if it is not an append. */
   readonly appends: ReadonlySet<string> | undefined;
   readonly backendPid: number | undefined;
   /** Its text; only useful for an append. */
   readonly text: () => string;
   /** Sends it; the answer goes back as it comes. */
   pass(): void;
-  /** Sends it and resolves when it is answered in full; the answer is kept back. Rejects where the server is gone. */
+  /** Sends it and resolves when it is answered in full; the answer is kept back. Rejects if the server is gone. */
   send(): Promise<void>;
   /** The same, with the message sent twice: the first answer counts. */
   sendTwice(): Promise<void>;

@@ -150,7 +150,7 @@ export function createRecords(): Records {
 
 const completionRequest = z.object({ messages: z.array(z.object({ content: z.string() })).min(1) });
 
-/** The prompt of a completion's body; empty where there is none. */
+/** The prompt of a completion's body; empty if there is none. */
 export function promptIn(body: string): string {
   try {
     return completionRequest.parse(JSON.parse(body)).messages.at(-1)?.content ?? '';

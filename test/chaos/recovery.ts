@@ -47,7 +47,7 @@ export async function recoverLedger(parts: RecoveryParts): Promise<LedgerRecover
   const url = environment.postgres.url(database);
   const haltedAt = await untilHalted(url);
   if (haltedAt === undefined) {
-    // also where none was lost
+    // also if none was lost
     if (await areRepeated(url, parts.loss)) return { found: [], isUnfinished: false };
     const words = `events were lost, and after ${noticeMs} ms no gateway stopped`;
     return { found: [{ kind: 'loss_not_noticed', words }], isUnfinished: false };
@@ -130,7 +130,7 @@ function untilHalted(url: string): Promise<number | undefined> {
   );
 }
 
-/** The time at which the condition held; undefined where it does not hold in time. */
+/** The time at which the condition held; undefined if it does not hold in time. */
 function untilTrue(url: string, query: string, withinMs: number): Promise<number | undefined> {
   return withOwner(url, async (owner) => {
     const deadline = Date.now() + withinMs;

@@ -28,7 +28,7 @@ export interface TurnoverParts {
   readonly thaw: () => void;
 }
 
-/** Another database server takes over while gateways are running. Returns what it lacks; undefined where it was synchronous. */
+/** Another database server takes over while gateways are running. Returns what it lacks; undefined if it was synchronous. */
 export async function turnOver(parts: TurnoverParts, turnover: Turnover): Promise<Loss | undefined> {
   const { postgres, faults } = parts;
   const { kind, atMs, forMs } = turnover;

@@ -94,7 +94,7 @@ export async function runServices(
   return { programs, databasePort, here };
 }
 
-/** Undefined where the tests are not run by root, or the account could not enter the repository. */
+/** Undefined if the tests are not run by root, or the account could not enter the repository. */
 function unprivileged(): Account | undefined {
   const account = postgresAccount();
   return [process.execPath, root].every((file) => isReachable(file, account)) ? account : undefined;

@@ -171,7 +171,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
       what: 'the discovery service does not list a job any more',
       labels: { service: '1' },
       async begin(rig) {
-        // it is gone only where it was listed before
+        // it is gone only if it was listed before
         await lookNow(rig);
         await sleep(betweenLooksMs);
         rig.discovery.isListed = false;

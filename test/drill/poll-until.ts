@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const pollMs = 200;
 
-/** How long it took until the condition held; undefined where it did not hold in time. */
+/** How long it took until the condition held; undefined if it did not hold in time. */
 export async function pollUntil(
   withinMs: number,
   holds: () => Promise<boolean>,

@@ -15,7 +15,7 @@ export interface ActiveAlert {
 export interface Prometheus {
   /** What its API says now. */
   alerts(): Promise<readonly ActiveAlert[]>;
-  /** The value of an expression that has one; undefined where it has none. */
+  /** The value of an expression that has one; undefined if it has none. */
   ask(expression: string): Promise<number | undefined>;
   stop(): Promise<void>;
 }

@@ -73,7 +73,7 @@ export const followingTrigger = 'events';
 const freeModel = 'drill-free';
 /** The key that publishes checkpoints on the chain. */
 export const anchorKey = devnetKeys.thirdSpare;
-/** Calls are delivered until their runner is back, and become dead letters only where it refuses them. */
+/** Calls are delivered until their runner is back, and become dead letters only if it refuses them. */
 const maxAttempts = 1_000;
 
 /** @param closing gets what ends each part, as soon as it has started */

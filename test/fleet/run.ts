@@ -167,7 +167,7 @@ function must(count: number, what: string): string[] {
   return count === 0 ? [] : [`${count} ${what}`];
 }
 
-/** What must not be: nothing where the fleet worked. */
+/** What must not be: nothing if the fleet worked. */
 export function faultsOf({
   calls,
   duplicates,

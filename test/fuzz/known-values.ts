@@ -3,7 +3,7 @@ import type { Random } from '../chaos/random.ts';
 /** Values that the gateway has answered, by their key, so that requests can name things that exist. */
 export interface KnownValues {
   learn(body: string): void;
-  /** One of the latest values of this key; undefined where there was none. */
+  /** One of the latest values of this key; undefined if there was none. */
   draw(name: string, random: Random): unknown;
 }
 

@@ -19,7 +19,7 @@ export interface ValueSource {
 const knownChance = 0.5;
 
 /**
- * Draws a value of a schema. Patterns are followed only where an example, a const, an enum or an earlier answer gives a value for
+ * Draws a value of a schema. Patterns are followed only if an example, a const, an enum or an earlier answer gives a value for
  * them, so a drawn value can be refused all the same.
  */
 export function valueOf(schema: JsonSchema, source: ValueSource, name?: string, depth = 0): unknown {

@@ -63,7 +63,7 @@ export async function faultsOfLog(url: string, anchors: string, verifierKey: str
   });
 }
 
-/** How the nodes differ from each other once each has had time to replay what the primary has; empty where they do not. */
+/** How the nodes differ from each other once each has had time to replay what the primary has; empty if they do not. */
 export async function differencesOfNodes(cluster: Cluster, timeoutMs: number): Promise<string[]> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {

@@ -19,7 +19,7 @@ export interface FaultReport {
   readonly from: string;
   /** The next primary. */
   readonly to: string;
-  /** From the fault until Patroni shows the next primary; undefined where the primary was not struck. */
+  /** From the fault until Patroni shows the next primary; undefined if the primary was not struck. */
   readonly promotedMs: number | undefined;
   /** From then until both gateways had answered 202; for a standby, the longest time without a 202 from one of them. */
   readonly resumedMs: number;

@@ -34,7 +34,7 @@ export interface ParticipantsOptions {
   readonly closing: (() => Promise<unknown>)[];
 }
 
-/** Longer than two checks of the balancer, also where a busy machine answers each of them late. */
+/** Longer than two checks of the balancer, also if a busy machine answers each of them late. */
 const drainDelaySecs = 4;
 
 /** A push runner that refuses, and a service that no runner serves. */

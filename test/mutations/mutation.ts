@@ -6,7 +6,7 @@ export type Tier = 'tests' | 'rigs';
 export interface Catcher {
   readonly tier: Tier;
   readonly file: string;
-  /** Absent where the whole file cannot be loaded. */
+  /** Absent if the whole file cannot be loaded. */
   readonly name?: string;
 }
 

@@ -40,7 +40,7 @@ const faults: readonly (readonly [
 ])[] = [
   ['TollbookDown', 'up{job="tollbook"}', '1', '0', 'job="tollbook"'],
   ['TollbookLedgerHalted', 'tollbook_ledger_halted', '0', '1'],
-  // missing where a process is live
+  // missing if a process is live
   ['TollbookQuiet', 'tollbook_quiet', '_', '1'],
   ['TollbookLedgerUnreachable', 'tollbook_ledger_unreachable_seconds', '0', '60'],
   ['TollbookCircuitOpen', 'tollbook_facilitator_circuit_open', '0', '1'],

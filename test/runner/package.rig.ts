@@ -137,7 +137,7 @@ const { GATEWAY_URL, RUNNER_TOKEN } = process.env;
 await runner.poll({ gatewayUrl: GATEWAY_URL, token: RUNNER_TOKEN, leaseSecs: 5 });
 `;
 
-/** What the receipts hold; undefined where there is no result yet. */
+/** What the receipts hold; undefined if there is no result yet. */
 function resultsOf(gateway: TestGateway, paid: readonly Answer[]): Promise<(string | undefined)[]> {
   return Promise.all(
     paid.map(async ({ json: { quote_digest, receipt_token } }) => {
@@ -204,7 +204,7 @@ export const engine: PricingEngine = createPricingEngine({ prices: new Map(), si
 createPricingEngine({ signer });
 `;
 
-/** What the compiler says; empty where all is well. */
+/** What the compiler says; empty if all is well. */
 async function compile(compilerDir: string, args: readonly string[]): Promise<string> {
   const command = path.join(compilerDir, 'bin/tsc');
   const options = { cwd: consumer, env: quietEnvironment() };

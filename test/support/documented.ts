@@ -13,7 +13,7 @@ const openApi = z.object({
 
 const longChars = 10_000;
 
-/** Says what of a real answer is not in the document; empty where it is all there. */
+/** Says what of a real answer is not in the document; empty if it is all there. */
 export type CheckAnswer = (
   method: string,
   path: string,

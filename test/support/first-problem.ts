@@ -3,7 +3,7 @@ import { StreamEnds } from '../../src/audit/rules/stream-ends.ts';
 
 /**
  * The first problem that the check of a ledger finds in these leaves.
- * @throws where a check that forgets each stream after its last event finds anything else
+ * @throws if a check that forgets each stream after its last event finds anything else
  */
 export function firstProblem(leaves: readonly Buffer[]): LedgerProblem | undefined {
   const ends = new StreamEnds();

@@ -120,7 +120,7 @@ export interface Answer {
   readonly json: any;
 }
 
-/** A runner of all jobs that need one, which never leases a call. None where the text has runners. */
+/** A runner of all jobs that need one, which never leases a call. None if the text has runners. */
 export function absentRunner(text: string): string {
   const servicesIn = (pattern: RegExp): string[] => [...text.matchAll(pattern)].flatMap(([, id]) => id ?? []);
   const selling = new Set(servicesIn(/\[\[top_ups\]\]\s+service_id = (\d+)/g));

@@ -24,7 +24,7 @@ const isInstalled = (() => {
   }
 })();
 
-/** What the verifier in another language says of an export; undefined where its language is not installed. */
+/** What the verifier in another language says of an export; undefined if its language is not installed. */
 export async function verifyIndependently(
   file: string,
   checkpoints: readonly string[],

@@ -36,7 +36,7 @@ export function isAbsent(tool: JournalTool): boolean {
   return absent.has(tool);
 }
 
-/** A suffix for the name of a test that needs the tool: it says that the check was skipped where the tool is missing. */
+/** A suffix for the name of a test that needs the tool: it says that the check was skipped if the tool is missing. */
 export function absence(tool: JournalTool): string {
   return absent.has(tool) ? `: NOT CHECKED, ${tool.toUpperCase()} IS NOT INSTALLED` : '';
 }

@@ -4,7 +4,7 @@ import { root } from './pages.ts';
 
 /** A line of level warn or above that the program can log. */
 export interface LogCall {
-  /** Its message; undefined where the source does not state it as one text. */
+  /** Its message; undefined if the source does not state it as one text. */
   readonly message: string | undefined;
   /** `file:line`. */
   readonly at: string;

@@ -12,7 +12,7 @@ import { eventually } from './wait.ts';
 
 const hasPgbouncer = isInstalled('pgbouncer');
 
-/** Added to the names of tests that need it; empty where it is installed. */
+/** Added to the names of tests that need it; empty if it is installed. */
 export const noPgbouncer = hasPgbouncer
   ? ''
   : ': NOT CHECKED, PGBOUNCER IS NOT INSTALLED (apt-get install pgbouncer)';

@@ -12,7 +12,7 @@ export interface ProcessStat {
   readonly fields: readonly string[];
 }
 
-/** Throws where the process has ended, or the system has no /proc. */
+/** Throws if the process has ended, or the system has no /proc. */
 export function readStat(entry: string): ProcessStat {
   const stat = readFileSync(`/proc/${entry}/stat`, 'utf8');
   // the name in parentheses may contain any character, so fields are counted from its end

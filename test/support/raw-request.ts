@@ -6,7 +6,7 @@ import { timeLimits } from './time-limits.ts';
 /** A request whose body is sent byte by byte, or never. */
 export interface RawRequest {
   readonly socket: Socket;
-  /** The status of the answer; undefined where none has come in time. */
+  /** The status of the answer; undefined if none has come in time. */
   status(withinMs?: number): Promise<number | undefined>;
   /** What has come so far. */
   text(): string;

@@ -19,7 +19,7 @@ export interface SignedCase {
 
 export type Verdict = { readonly payload: unknown } | { readonly wrong: string };
 
-/** What another implementation says of signed offers and receipts; undefined where it is not installed, which was said loudly. */
+/** What another implementation says of signed offers and receipts; undefined if it is not installed, which was said loudly. */
 export function verifySigned(cases: readonly SignedCase[]): readonly Verdict[] | undefined {
   if (python === undefined) return undefined;
   const input = JSON.stringify(cases);

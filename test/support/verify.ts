@@ -76,7 +76,7 @@ export async function verifyBoth(dir: string, checkpoints: readonly string[] = c
 
 /**
  * What the ledger check finds in a ledger with these events, or `sound`. The independent verifier must call it sound as well, or wrong from the
- * same event on; it compares a payment with its quote only where it starts, which may be the next event.
+ * same event on; it compares a payment with its quote only if it starts, which may be the next event.
  */
 export async function verdictOn(events: readonly StreamEvent[]): Promise<string> {
   const leaves = [...leavesOf(events, events.length)];

@@ -52,7 +52,7 @@ export async function toolBalances(
   return balances;
 }
 
-/** A decimal number, also with an exponent, as atoms; throws where it has more digits than its token. */
+/** A decimal number, also with an exponent, as atoms; throws if it has more digits than its token. */
 function atomsOf(text: string, decimals: number): bigint {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(?:Decimal\(')?(-?)(\d+)\.?(\d*)(?:E([+-]\d+))?(?:'\))?$/.exec(text) ?? [];

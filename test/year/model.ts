@@ -94,7 +94,7 @@ export interface ModelPayment {
   readonly name: string;
   readonly token: YearToken;
   readonly atoms: bigint;
-  /** Of the block that has it; undefined where none has. */
+  /** Of the block that has it; undefined if none has. */
   blockMs: number | undefined;
   /** Recorded as settled. */
   settledMs: number;

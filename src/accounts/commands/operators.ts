@@ -60,7 +60,7 @@ export async function resetFactor(args: readonly string[]): Promise<ExitCode> {
   return notDone(`There is no operator ${name}.`);
 }
 
-/** The operator whom a command is about, and who runs it. Throws an ArgumentError where none is named. */
+/** The operator whom a command is about, and who runs it. Throws an ArgumentError if none is named. */
 function readNamedOperator(
   args: readonly string[],
   verb: string,

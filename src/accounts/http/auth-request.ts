@@ -41,7 +41,7 @@ export interface AuthRequest {
   readonly path: string;
   /** Undefined for a request without a body. */
   readonly body: Readonly<Record<string, unknown>> | undefined;
-  /** In lower case; undefined where the path takes none. */
+  /** In lower case; undefined if the path takes none. */
   readonly email: string | undefined;
   /** The id of a device that has signed in to the account of this address before. */
   readonly device: string | undefined;

@@ -86,7 +86,7 @@ export function parseSiweMessage(text: string): SiweMessage | undefined {
 
 /**
  * The text of a message, for a wallet to sign.
- * @throws RangeError where a field is not allowed in a message
+ * @throws RangeError if a field is not allowed in a message
  */
 export function siweMessage(message: SiweMessage): string {
   const text = [
@@ -171,7 +171,7 @@ export function siweDigest(text: string): Uint8Array {
   return personalSignDigest(stringToBytes(text));
 }
 
-/** The key that signed a text; undefined where no key could have, as with the signature of a contract. */
+/** The key that signed a text; undefined if no key could have, as with the signature of a contract. */
 export function recoverSiweSigner(text: string, signature: string): Address | undefined {
   const parsed = parseSignature(signature);
   return parsed && recoverSigner(siweDigest(text), parsed);

@@ -57,7 +57,7 @@ const wire = z.object({
   signature: z.string(),
 });
 
-/** Reads the request header: base64 of JSON. Undefined where it is not a message of Sign-In with Ethereum and its signature. */
+/** Reads the request header: base64 of JSON. Undefined if it is not a message of Sign-In with Ethereum and its signature. */
 export function readSiwx(header: string): SignedIn | undefined {
   const json = base64.test(header) ? jsonValue(Buffer.from(header, 'base64')) : undefined;
   const { data } = wire.safeParse(json);

@@ -75,7 +75,7 @@ export function recordKeyUses(pool: pg.Pool, keyIds: readonly number[]): Promise
   return callFunction(pool, 'record_key_uses', [keyIds.map(String)]);
 }
 
-/** False where there is no such key, or where it was revoked before. */
+/** False if there is no such key, or where it was revoked before. */
 export function revokeApiKey(pool: pg.Pool, keyId: number): Promise<boolean> {
   return callFunction(pool, 'revoke_api_key', [keyId]);
 }

@@ -93,7 +93,7 @@ export async function findNameOf(pool: pg.Pool, userId: string): Promise<string 
   return row?.name;
 }
 
-/** Gives a user a name and a role, or another role. False where the name is another user's, or the user has another name. */
+/** Gives a user a name and a role, or another role. False if the name is another user's, or the user has another name. */
 export async function setRole(
   pool: pg.Pool,
   { name, userId, role }: { readonly name: string; readonly userId: string; readonly role: OperatorRole },
@@ -243,7 +243,7 @@ export async function addFactor(
   return numInsertedOrUpdatedRows === 1n;
 }
 
-/** Uses up a step of a factor, and those before it. False where it was used before: of two simultaneous calls one is true. */
+/** Uses up a step of a factor, and those before it. False if it was used before: of two simultaneous calls one is true. */
 export async function takeStep(pool: pg.Pool, factorId: string, step: number, key: Buffer): Promise<boolean> {
   const { numUpdatedRows } = await queriesOn(pool)
     .updateTable('identity.operator_factor')
@@ -275,7 +275,7 @@ export async function putRecoveryCodes(
     .execute();
 }
 
-/** Uses up a recovery code, given as its hash; false where the user has no such code. */
+/** Uses up a recovery code, given as its hash; false if the user has no such code. */
 export async function takeRecoveryCode(pool: pg.Pool, userId: string, hash: string): Promise<boolean> {
   const { numDeletedRows } = await queriesOn(pool)
     .deleteFrom('identity.operator_recovery_code')
@@ -340,7 +340,7 @@ export async function findInvitation(pool: pg.Pool, tokenHash: string): Promise<
     .executeTakeFirst();
 }
 
-/** Uses an invitation up. False where it cannot be accepted any more: of two simultaneous calls one is true. */
+/** Uses an invitation up. False if it cannot be accepted any more: of two simultaneous calls one is true. */
 export async function takeInvitation(pool: pg.Pool, tokenHash: string): Promise<boolean> {
   const { numUpdatedRows } = await queriesOn(pool)
     .updateTable('identity.operator_invitation')

@@ -68,7 +68,7 @@ export async function listWallets(pool: pg.Pool, userId: string): Promise<Linked
     .execute();
 }
 
-/** Adds a wallet to a user; returns whose it is then. Undefined where the user does not exist any more. */
+/** Adds a wallet to a user; returns whose it is then. Undefined if the user does not exist any more. */
 export async function linkWallet(
   pool: pg.Pool,
   { address, contractOn = 0 }: Wallet,

@@ -142,7 +142,7 @@ async function verifiedClaims(
   }
 }
 
-/** What the provider says about a user whose ID token has no email address; undefined where that is about another user. */
+/** What the provider says about a user whose ID token has no email address; undefined if that is about another user. */
 async function userInfo({ userinfo_endpoint }: Metadata, sub: string, accessToken: string | undefined) {
   if (userinfo_endpoint === undefined || accessToken === undefined) return undefined;
   const answer = await askProvider(userinfo_endpoint, {

@@ -18,7 +18,7 @@ import { isUnreachable } from './wallet-user.ts';
 export interface Auth {
   /** Answers a request below `/api/auth`. */
   handler(request: Request, sender: PasswordSender): Promise<Response>;
-  /** Starts a session of a user; its token is returned only here. Undefined where an operator has disabled the user. */
+  /** Starts a session of a user; its token is returned only here. Undefined if an operator has disabled the user. */
   startSession(userId: string): Promise<StartedSession | undefined>;
 }
 

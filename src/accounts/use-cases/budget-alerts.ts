@@ -31,7 +31,7 @@ export async function setUserWebhook(
 }
 
 /**
- * Sends the due messages about budgets, by mail or webhook: at least once each. True where there may be more.
+ * Sends the due messages about budgets, by mail or webhook: at least once each. True if there may be more.
  */
 export async function sendBudgetAlerts(identity: Identity, channel: 'mail' | 'webhook'): Promise<boolean> {
   const due = await takeBudgetMessages(identity.pool, channel, atOnce[channel]);

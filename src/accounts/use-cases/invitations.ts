@@ -66,7 +66,7 @@ export function invitationUrl(publicUrl: string, token: string): string {
   return `${publicUrl}/console/invitation?token=${token}`;
 }
 
-/** The invitation of a link; undefined where it was used, has expired or does not exist, or where its maker is no longer an admin. */
+/** The invitation of a link; undefined if it was used, has expired or does not exist, or where its maker is no longer an admin. */
 export async function readInvitation(
   { pool }: Pick<OperatorLedger, 'pool'>,
   token: string,

@@ -19,7 +19,7 @@ export interface BroughtCode {
   readonly redirectURI: string;
 }
 
-/** The tokens that a provider gives for a code; null where it gives none. Not the library's own request: it reads answers of any length. */
+/** The tokens that a provider gives for a code; null if it gives none. Not the library's own request: it reads answers of any length. */
 export async function tokensFor(
   { clientId, clientSecret }: Pick<ProviderConfig, 'clientId' | 'clientSecret'>,
   { code, codeVerifier, redirectURI }: BroughtCode,

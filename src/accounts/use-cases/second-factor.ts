@@ -105,7 +105,7 @@ export async function addFactorBeside(
   return { kind: 'added' };
 }
 
-/** What keeps a new factor that was proven, within a session while it may use the console; undefined where it was not proven. */
+/** What keeps a new factor that was proven, within a session while it may use the console; undefined if it was not proven. */
 async function checkNew(
   identity: Identity,
   prover: Prover,
@@ -215,7 +215,7 @@ async function takeTotp(identity: Identity, userId: string, code: string): Promi
   return false;
 }
 
-/** The event is recorded before the session may do anything. Undefined where the factors were removed meanwhile. */
+/** The event is recorded before the session may do anything. Undefined if the factors were removed meanwhile. */
 async function begin(
   ledger: OperatorLedger,
   { name, userId, sessionId }: Prover,

@@ -65,7 +65,7 @@ const page = `<!doctype html>
 </html>
 `;
 
-/** Calls `make` once, at the first use, and again where that failed. */
+/** Calls `make` once, at the first use, and again if that failed. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return async () => {

@@ -38,7 +38,7 @@ export interface Priced {
   readonly quote: Quote;
   readonly digest: Hex;
   readonly signature: Uint8Array;
-  /** Undefined where the engine does not sell by x402. */
+  /** Undefined if the engine does not sell by x402. */
   readonly x402:
     | { readonly kind: 'payable'; readonly endpoint: string }
     | { readonly kind: 'not_offered'; readonly code: string }

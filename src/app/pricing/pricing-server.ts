@@ -60,7 +60,7 @@ export interface PricingServer {
   stop(graceMs?: number): Promise<{ readonly requestsCut: number }>;
 }
 
-/** Serves an engine by gRPC, gRPC-Web and Connect on one port. Rejects where the address cannot be used. */
+/** Serves an engine by gRPC, gRPC-Web and Connect on one port. Rejects if the address cannot be used. */
 export async function servePricing(options: PricingServerOptions): Promise<PricingServer> {
   const { engine, bind, log } = options;
   const limits = { ...defaultPricingLimits, ...options.limits };

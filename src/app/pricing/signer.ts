@@ -25,7 +25,7 @@ export interface Operator {
 
 /**
  * A signer with the operator's private key, 0x and 64 hex digits.
- * @throws where the text is not a private key; the message does not contain it
+ * @throws if the text is not a private key; the message does not contain it
  */
 export function keySigner(privateKey: string): QuoteSigner {
   const text = privateKey.trim().toLowerCase();
@@ -44,7 +44,7 @@ export function keySigner(privateKey: string): QuoteSigner {
 /**
  * The operator of a signer.
  * @param timeoutMs how long a signature may take, for a signer that asks a KMS
- * @throws where the signer names no address
+ * @throws if the signer names no address
  */
 export function operatorOf(signer: QuoteSigner, timeoutMs: number): Operator {
   const address = parseAddress(signer.address);
@@ -68,7 +68,7 @@ export function operatorOf(signer: QuoteSigner, timeoutMs: number): Operator {
 
 /**
  * r, s and v with the lower s, which is the one that contracts accept, and the v that recovers the account: a KMS returns either s, and
- * no v. Undefined where the bytes are not a signature of this account.
+ * no v. Undefined if the bytes are not a signature of this account.
  * @throws where r or s is not a number of the curve
  */
 function canonicalSignature(

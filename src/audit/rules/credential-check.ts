@@ -16,7 +16,7 @@ const words = {
  * when that is, so another payment may use them afterwards; but if the first one lands after all, both cannot have them.
  */
 export class CredentialCheck {
-  /** The number of the payment that has a credential, by kind and key; 0 where none has it. */
+  /** The number of the payment that has a credential, by kind and key; 0 if none has it. */
   readonly #holders = new HashedNumbers();
   readonly #payments = new Map<string, { readonly number: number; readonly keys: readonly Credential[] }>();
   #started = 0;

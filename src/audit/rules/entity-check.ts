@@ -23,7 +23,7 @@ export class EntityCheck {
   #costTerms = '';
   readonly #periods = new PeriodCheck();
 
-  /** Applies the stream's next event. Returns the problem, or undefined where it is legal. */
+  /** Applies the stream's next event. Returns the problem, or undefined if it is legal. */
   apply(event: LedgerEvent, stream: string): string | undefined {
     const { transition }: EventDescriptor = eventDescriptors[event.type];
     if (transition.of !== 'entity')
@@ -109,7 +109,7 @@ function isOfStream({ data }: LedgerEvent, kind: EntityKind, stream: string): bo
   return id === undefined ? stream.startsWith(`${kind}:`) : stream === `${kind}:${id}`;
 }
 
-/** The entity's id in the data; undefined where the data have no id. */
+/** The entity's id in the data; undefined if the data have no id. */
 function idOf(data: LedgerEvent['data'], kind: EntityKind): string | number | undefined {
   switch (kind) {
     case 'chat':
@@ -171,7 +171,7 @@ interface Closed {
 class PeriodCheck {
   readonly #closed: Closed[] = [];
 
-  /** Applies the next event. Returns the problem, or undefined where it is legal or about something else. */
+  /** Applies the next event. Returns the problem, or undefined if it is legal or about something else. */
   apply(event: LedgerEvent): string | undefined {
     if (event.type === 'operator_period_closed') {
       const { from_ms: fromMs, to_ms: toMs, report_sha256: report, operator } = event.data;

@@ -270,7 +270,7 @@ export class LedgerCheck {
     return this.#credentials.start(started, credentials);
   }
 
-  /** False where it was claimed before. */
+  /** False if it was claimed before. */
   #claimPayment(name: string): boolean {
     if (this.#payments.get(name) !== 0) return false;
     this.#payments.set(name, 1);

@@ -75,7 +75,7 @@ export class QuoteCheck {
     if (requester !== zeroAddress || inputs_hash !== zeroHash) this.#bound = { requester, inputs_hash };
   }
 
-  /** The problem with an event of a stream that has no quote; undefined where it is legal there. */
+  /** The problem with an event of a stream that has no quote; undefined if it is legal there. */
   static withoutQuote({ type }: LedgerEvent): string | undefined {
     return eventDescriptors[type].transition.of === 'note'
       ? undefined
@@ -112,7 +112,7 @@ export class QuoteCheck {
     );
   }
 
-  /** The only account that may have the credit of a call; undefined where it is that of the payer's wallet. */
+  /** The only account that may have the credit of a call; undefined if it is that of the payer's wallet. */
   creditFor(callId: number): number | undefined {
     return this.#withCall(callId)?.creditFor;
   }
@@ -139,7 +139,7 @@ export class QuoteCheck {
     );
   }
 
-  /** Applies the stream's next event. Returns the problem, or undefined where it is legal. */
+  /** Applies the stream's next event. Returns the problem, or undefined if it is legal. */
   apply(event: LedgerEvent): string | undefined {
     const { transition }: EventDescriptor = eventDescriptors[event.type];
     switch (transition.of) {

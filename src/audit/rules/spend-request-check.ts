@@ -13,7 +13,7 @@ export class SpendRequestCheck {
   /** The spend of each stream. */
   readonly #spends = new Map<string, string>();
 
-  /** Returns the problem, or undefined where the spend is bound to this request or to none. */
+  /** Returns the problem, or undefined if the spend is bound to this request or to none. */
   accept(stream: string, data: EventData<'spend_accepted'>): string | undefined {
     const { network, contract, commitment, service_id, job_index, amount, operator, nonce, expiry, binding } =
       data;

@@ -18,7 +18,7 @@ export class StreamEnds {
   }
 }
 
-/** Undefined also where the bytes are not an event: their next reader reports that. */
+/** Undefined also if the bytes are not an event: their next reader reports that. */
 function quoteNamedIn(leaf: Buffer): string | undefined {
   try {
     return namedQuote((JSON.parse(leaf.toString('utf8')) as { data: object }).data);

@@ -16,7 +16,7 @@ export class TriggeredCallCheck {
     this.#calls.delete(stream);
   }
 
-  /** Applies the first event of a stream. Returns the problem, or undefined where it is legal. */
+  /** Applies the first event of a stream. Returns the problem, or undefined if it is legal. */
   begin(data: EventData<'call_triggered'>, stream: string, version: number): string | undefined {
     if (version !== 1) return 'a triggered call must be the first event of its stream';
     const { ledger_id, trigger, trigger_name, trigger_id, body_sha256, idempotency_key: key } = data;

@@ -86,7 +86,7 @@ export async function readLogGeneration(pool: pg.Pool): Promise<LogGeneration> {
 
 /**
  * The leaf hashes of `count` events after a place, concatenated. PostgreSQL hashes them: only 32 bytes of each are sent.
- * @throws DamagedLedgerError where one of the events is missing
+ * @throws DamagedLedgerError if one of the events is missing
  */
 export async function readLeafHashes(pool: pg.Pool, afterSeq: number, count: number): Promise<Buffer> {
   const db = queriesOn(pool);
@@ -127,7 +127,7 @@ export interface LogGrowth {
 
 /**
  * Extends the tree and records its head. A compare-and-swap on the size: false, with nothing changed, where another sealer
- * was first, or the ledger was recovered meanwhile and has another name. Throws where the database computes another root.
+ * was first, or the ledger was recovered meanwhile and has another name. Throws if the database computes another root.
  */
 export function extendLog(pool: pg.Pool, growth: LogGrowth): Promise<boolean> {
   const { origin, generation, from, size, root, note } = growth;
@@ -156,7 +156,7 @@ export interface AnchorState {
   readonly size: number;
   /** Events of the newest head that it has not received. */
   readonly behindEvents: number;
-  /** How long ago the oldest head was signed that it has not received; 0 where it has all. */
+  /** How long ago the oldest head was signed that it has not received; 0 if it has all. */
   readonly behindMs: number;
 }
 
@@ -270,7 +270,7 @@ export async function readTiles(
 
 /**
  * The tree, and the content of the tiles of each level, for the only lane.
- * @throws DamagedLedgerError where the row of the tree is missing, or is not alone
+ * @throws DamagedLedgerError if the row of the tree is missing, or is not alone
  */
 export async function readStoredTree(pool: pg.Pool): Promise<{
   readonly size: number;

@@ -57,7 +57,7 @@ function rowsOf(pool: pg.Pool) {
     ]);
 }
 
-/** The reconciliation that was made last; undefined where none was made. */
+/** The reconciliation that was made last; undefined if none was made. */
 export async function findLastReconciliation(
   pool: pg.Pool,
 ): Promise<Pick<ReconciliationRow, 'id' | 'from' | 'to' | 'breaks' | 'at'> | undefined> {

@@ -11,8 +11,8 @@ import { ArgumentError } from '../../base/terminal/arguments.ts';
 
 /**
  * Reads a public key: the key itself, or the name of a file with it.
- * @throws ArgumentError where there is no such file
- * @throws CheckpointError where it is not a key
+ * @throws ArgumentError if there is no such file
+ * @throws CheckpointError if it is not a key
  */
 export async function readVerifier(given: string): Promise<NoteVerifier> {
   if (given.split('+').length >= 3) return parseVerifierKey(given);
@@ -33,7 +33,7 @@ export async function givenVerifier(
   return verifierOf(pool ? await currentSigner(pool, first) : first);
 }
 
-/** Reads one checkpoint, or all checkpoints in the folder of an anchor. Throws an ArgumentError where that fails. */
+/** Reads one checkpoint, or all checkpoints in the folder of an anchor. Throws an ArgumentError if that fails. */
 export async function readCheckpoints(place: string): Promise<GivenCheckpoint[]> {
   return orArgumentError(`--checkpoint ${place} cannot be read`, readPlace(place));
 }

@@ -21,7 +21,7 @@ export const callbacksShape = {
 /** Whether and how clients are called once the end of a paid call is known. */
 export type CallbacksConfig = ConfigOf<typeof callbacksShape> & Constants['callbacks'];
 
-/** Reads `[callbacks]`; undefined where the table is missing, or after a report. */
+/** Reads `[callbacks]`; undefined if the table is missing, or after a report. */
 export function readCallbacks(raw: unknown, { report, constants }: Reading): CallbacksConfig | undefined {
   if (raw === undefined) return undefined;
   const { whole } = readTable(callbacksShape, raw, ['callbacks'], report);

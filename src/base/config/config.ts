@@ -62,11 +62,11 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   readonly jobs: JobsConfig | undefined;
   /** Undefined when the feature is off. */
   readonly chat: ChatConfig | undefined;
-  /** Undefined where no client can pay with spends, or chat is off. */
+  /** Undefined if no client can pay with spends, or chat is off. */
   readonly spend: SpendConfig | undefined;
   /** None when chat is off. */
   readonly topUps: readonly TopUpConfig[];
-  /** Undefined where there are no user accounts. */
+  /** Undefined if there are no user accounts. */
   readonly identity: IdentityConfig | undefined;
   /** Undefined where customers have no pages. */
   readonly pages: PagesConfig | undefined;
@@ -75,12 +75,12 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   readonly runners: readonly RunnerConfig[];
   /** What calls jobs without payments. */
   readonly triggers: readonly TriggerConfig[];
-  /** Undefined where no runner takes its calls from a broker. */
+  /** Undefined if no runner takes its calls from a broker. */
   readonly jetstream: JetStreamConfig | undefined;
   readonly limits: LimitsConfig;
   readonly delivery: DeliveryConfig;
   readonly alerts: AlertsConfig;
-  /** Undefined where no discovery service is watched, or the feature x402 is off. */
+  /** Undefined if no discovery service is watched, or the feature x402 is off. */
   readonly discovery: DiscoveryConfig | undefined;
   readonly retention: RetentionConfig;
   /** Undefined where results go into the database alone. */
@@ -91,6 +91,6 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   readonly metrics: MetricsConfig | undefined;
   /** Undefined where requests are not traced. */
   readonly traces: TracesConfig | undefined;
-  /** Undefined where the ledger is not sealed. */
+  /** Undefined if the ledger is not sealed. */
   readonly log: LogConfig | undefined;
 }

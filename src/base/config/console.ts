@@ -9,7 +9,7 @@ export const consoleShape = {} as const;
 /** The operators' console. */
 export type ConsoleConfig = Constants['console'];
 
-/** Reads `[console]`; undefined where the table is missing, or after a report. */
+/** Reads `[console]`; undefined if the table is missing, or after a report. */
 export function readConsole(root: RootTable, { report, constants }: Reading): ConsoleConfig | undefined {
   const raw = root.values.console;
   if (raw === undefined) return undefined;

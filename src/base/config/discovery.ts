@@ -10,7 +10,7 @@ export const discoveryShape = {
 /** The discovery service that is watched for our own listings. */
 export type DiscoveryConfig = ConfigOf<typeof discoveryShape> & Constants['discovery'];
 
-/** Reads `[discovery]`; undefined where the table is missing, or after a report. */
+/** Reads `[discovery]`; undefined if the table is missing, or after a report. */
 export function readDiscovery(raw: unknown, { report, constants }: Reading): DiscoveryConfig | undefined {
   if (raw === undefined) return undefined;
   const { whole } = readTable(discoveryShape, raw, ['discovery'], report);

@@ -17,7 +17,7 @@ const plainRisks = [
 ] as const;
 
 /**
- * What to warn of where a key names plain http to a host that is not this machine; undefined where it does not. It is asked for every key
+ * What to warn of where a key names plain http to a host that is not this machine; undefined if it does not. It is asked for every key
  * of the file, so that no URL can be forgotten: one that must be https was refused before, and any other decides about money.
  */
 export function plainHttpWarning(key: string, value: unknown): string | undefined {

@@ -35,7 +35,7 @@ export type BrokerLogin =
   | { readonly kind: 'password'; readonly user: string; readonly password: string }
   | { readonly kind: 'nkey'; readonly seed: string };
 
-/** Reads `[jetstream]`; undefined where no runner uses it, or after a report. */
+/** Reads `[jetstream]`; undefined if no runner uses it, or after a report. */
 export async function readJetStream(
   raw: unknown,
   reading: Reading,

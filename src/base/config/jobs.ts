@@ -21,11 +21,11 @@ import { readTokens } from './tokens.ts';
 type JobsKeys = Omit<ConfigOf<typeof jobsShape>, keyof FacilitatorAccess> & Constants['jobs'];
 
 export interface JobsConfig extends JobsKeys, FacilitatorAccess {
-  /** Make the receipt tokens; undefined where the database's own key does. */
+  /** Make the receipt tokens; undefined if the database's own key does. */
   readonly receiptKeys: RotatingSecret | undefined;
-  /** Authenticate quotes; undefined where each quote is recorded before its answer. */
+  /** Authenticate quotes; undefined if each quote is recorded before its answer. */
   readonly quoteKeys: RotatingSecret | undefined;
-  /** Undefined where neither offers nor receipts are signed. */
+  /** Undefined if neither offers nor receipts are signed. */
   readonly offerReceipt: OfferReceiptConfig | undefined;
   /** At least one; never two of one (network, asset). */
   readonly acceptedTokens: readonly AcceptedToken[];

@@ -82,7 +82,7 @@ const keysOf = {
   { needs: readonly (keyof typeof anchorShape)[]; takes: readonly (keyof typeof anchorShape)[] }
 >;
 
-/** Reads `[log]`, its key and its anchors; undefined where the table is missing, or after a report. */
+/** Reads `[log]`, its key and its anchors; undefined if the table is missing, or after a report. */
 export async function readLog(raw: unknown, reading: Reading): Promise<LogConfig | undefined> {
   if (raw === undefined) return undefined;
   const table = readTable(logShape, raw, ['log'], reading.report);

@@ -15,13 +15,13 @@ export const metricsShape = {
 
 /** What the metrics' reader must have: a connection to the port, the token, or both. */
 export interface MetricsConfig {
-  /** Undefined where the gateway's own port serves them. */
+  /** Undefined if the gateway's own port serves them. */
   readonly bindAddress: z.infer<typeof bindAddress> | undefined;
   /** The bearer token that a scrape needs; always there on the gateway's own port. */
   readonly token: string | undefined;
 }
 
-/** Reads `[metrics]`; undefined where the table is missing, or after a report. */
+/** Reads `[metrics]`; undefined if the table is missing, or after a report. */
 export async function readMetrics(raw: unknown, reading: Reading): Promise<MetricsConfig | undefined> {
   if (raw === undefined) return undefined;
   const table = readTable(metricsShape, raw, ['metrics'], reading.report);

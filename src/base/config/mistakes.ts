@@ -5,7 +5,7 @@ export type Path = readonly (string | number)[];
 export interface Mistake {
   /** As text: `job_policies[1].net_contract`; empty for the file as a whole. */
   readonly path: string;
-  /** Counted from 1. Absent where the source has none: a missing top-level key, an environment variable. */
+  /** Counted from 1. Absent if the source has none: a missing top-level key, an environment variable. */
   readonly line?: number;
   readonly file: string;
   readonly message: string;

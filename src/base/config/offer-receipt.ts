@@ -24,7 +24,7 @@ export interface OfferReceiptConfig {
   readonly receiptTransaction: boolean;
 }
 
-/** Reads `[offer_receipt]` and its key; undefined where the table is missing, or after a report. */
+/** Reads `[offer_receipt]` and its key; undefined if the table is missing, or after a report. */
 export async function readOfferReceipt(
   raw: unknown,
   reading: Reading,

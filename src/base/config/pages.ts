@@ -12,7 +12,7 @@ export const pagesShape = {
 /** The customers' pages. */
 export type PagesConfig = ConfigOf<typeof pagesShape>;
 
-/** Reads `[pages]`; undefined where the table is missing, the feature chat is off, or after a report. */
+/** Reads `[pages]`; undefined if the table is missing, the feature chat is off, or after a report. */
 export function readPages(root: RootTable, isChatOn: boolean, { report }: Reading): PagesConfig | undefined {
   const raw = root.values.pages;
   if (raw === undefined) return undefined;

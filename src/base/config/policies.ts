@@ -93,7 +93,7 @@ export interface JobPolicy extends ConfigOf<typeof policyShape> {
   readonly input: JobInput | undefined;
   /** What its results are like, as far as the operator says. */
   readonly output: JsonSchema | undefined;
-  /** How it is listed; undefined where it is not. */
+  /** How it is listed; undefined if it is not. */
   readonly discovery: Discovery | undefined;
 }
 

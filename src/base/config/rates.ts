@@ -72,7 +72,7 @@ const maxSources = 16;
 const defaultMaxAgeSecs = 120;
 const defaultDeviationBps = 100;
 
-/** Reads `[[accepted_tokens.rates]]` and the token’s keys about rates; undefined where the token's rate is fixed, or after a report. */
+/** Reads `[[accepted_tokens.rates]]` and the token’s keys about rates; undefined if the token's rate is fixed, or after a report. */
 export function readRateTerms(
   { at, values, names }: TokenRateTable,
   reading: Reading,

@@ -38,7 +38,7 @@ export interface ReloadedConfig {
 
 /**
  * Applies a new configuration to the one that the process started with, as far as the keys are reloadable.
- * @throws where a feature would be switched off
+ * @throws if a feature would be switched off
  */
 export function reloadConfig(started: Config, next: Config): ReloadedConfig {
   for (const feature of started.features)

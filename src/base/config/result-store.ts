@@ -25,7 +25,7 @@ export type ResultStoreConfig = { readonly maxBytes: number } & (
   | Bucket
 );
 
-/** Reads `[result_store]` and its secret; undefined where the table is missing, or after a report. */
+/** Reads `[result_store]` and its secret; undefined if the table is missing, or after a report. */
 export async function readResultStore(
   raw: unknown,
   reading: Reading,

@@ -56,7 +56,7 @@ export interface SpendConfig extends ConfigOf<typeof spendShape>, SpendTimes {
   readonly operatorKey: Hex;
 }
 
-/** Reads `[spend]` and the operator's key; undefined where the table is missing, or after a report. */
+/** Reads `[spend]` and the operator's key; undefined if the table is missing, or after a report. */
 export async function readSpend(raw: unknown, reading: Reading): Promise<SpendConfig | undefined> {
   if (raw === undefined) return undefined;
   const { report } = reading;

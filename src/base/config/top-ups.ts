@@ -27,7 +27,7 @@ export interface TopUpConfig extends JobId {
   readonly currencyPerToken: Readonly<Record<string, Rate>>;
 }
 
-/** Units of the currency that a token is worth; undefined where it buys no credit. */
+/** Units of the currency that a token is worth; undefined if it buys no credit. */
 export function currencyPerToken(
   { currencyPerToken: rates }: Pick<TopUpConfig, 'currencyPerToken'>,
   symbol: string,

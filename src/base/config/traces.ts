@@ -31,7 +31,7 @@ export interface TracesConfig {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Reads `[traces]`; undefined where the table is missing, or after a report. */
+/** Reads `[traces]`; undefined if the table is missing, or after a report. */
 export async function readTraces(
   raw: unknown,
   reading: Reading,
@@ -53,7 +53,7 @@ export async function readTraces(
 
 const headerForm = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(.+)$/;
 
-/** Undefined where one of them is malformed. */
+/** Undefined if one of them is malformed. */
 function readHeaders(list: string): Record<string, string> | undefined {
   const headers: Record<string, string> = {};
   for (const item of list.split(',')) {

@@ -1,8 +1,8 @@
 /** The memory that one body takes. */
 export interface BodyReservation {
-  /** More bytes have arrived. False where the body was dropped: then nothing of it may be kept. */
+  /** More bytes have arrived. False if the body was dropped: then nothing of it may be kept. */
   grow(bytes: number): boolean;
-  /** The whole body has arrived; processing it takes this many bytes. False where the memory does not suffice. */
+  /** The whole body has arrived; processing it takes this many bytes. False if the memory does not suffice. */
   startWork(bytes: number): boolean;
   /** From now on it takes at most this many bytes. */
   shrink(bytes: number): void;

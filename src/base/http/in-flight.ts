@@ -6,7 +6,7 @@ import { addressOf } from './request-values.ts';
 
 /** Requests that count against the limit. */
 export interface InFlight {
-  /** The request counts until this promise settles, also where its client has disconnected. */
+  /** The request counts until this promise settles, also if its client has disconnected. */
   keep(request: FastifyRequest, flow: Promise<unknown>): void;
   /** The request does not count any more: its work has ended, though its answer waits for something. */
   release(request: FastifyRequest): void;

@@ -11,7 +11,7 @@ const pieceBytes = 512;
 /** Memory per byte of JSON while it is processed: bytes, text of two bytes a character, and values. */
 const jsonFactor = 4;
 
-/** A request that is refused where the route's error handler has to answer: by a content type parser or a hook. */
+/** A request that is refused if the route's error handler has to answer: by a content type parser or a hook. */
 export class RefusedRequestError extends Error {
   override readonly name = 'RefusedRequestError';
   readonly code: 'body_too_large' | 'overloaded' | 'invalid_request' | 'too_many_attempts';

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 
-/** The bearer token of a request; undefined where it has no token. */
+/** The bearer token of a request; undefined if it has no token. */
 export function bearerToken(request: FastifyRequest): string | undefined {
   return /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
 }
@@ -17,7 +17,7 @@ export function tokenHash(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-/** How long a request says that its body is, in bytes; 0 where it does not. A length that is not a number is NaN. */
+/** How long a request says that its body is, in bytes; 0 if it does not. A length that is not a number is NaN. */
 export function declaredBytesOf(headers: IncomingHttpHeaders): number {
   return Number(headers['content-length'] ?? 0);
 }

@@ -6,7 +6,7 @@ type WaitLimits = Pick<LimitsConfig, 'maxWaitingRequests' | 'maxWaitingRequestsP
 
 /** Bounds how many requests wait for a change at the same time, in all and of one client address. */
 export interface WaitPlaces {
-  /** Takes a place, and returns how to give it back; undefined where none is free. */
+  /** Takes a place, and returns how to give it back; undefined if none is free. */
   take(clientAddress: string): (() => void) | undefined;
 }
 

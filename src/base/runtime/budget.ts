@@ -20,7 +20,7 @@ export interface Budget {
 export interface Charge {
   /** Charges the request to this key, once: as so many requests, or as a tenth of them where the key's budget is spent. */
   take(key: string, requests?: number): void;
-  /** Whole seconds until no taken key's budget is spent; 0 where the request is within all of them. */
+  /** Whole seconds until no taken key's budget is spent; 0 if the request is within all of them. */
   waitSecs(): number;
   /** The request reached `settlement_started`, or only repeated one that did: it no longer counts. */
   refund(): void;

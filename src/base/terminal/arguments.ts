@@ -23,7 +23,7 @@ const maxDays = 3_650;
 export class ArgumentError extends Error {}
 
 /**
- * Reads a command's arguments by its description. Throws an ArgumentError where it takes fewer, where the value of an option is empty,
+ * Reads a command's arguments by its description. Throws an ArgumentError if it takes fewer, where the value of an option is empty,
  * or where one that has one value is given twice: `parseArgs` of node:util would silently take the last.
  */
 export function readOptions<Described extends CommandDescription & { readonly options: Options }>(
@@ -124,20 +124,20 @@ export function readPort(option: string, text: string): number {
   throw new ArgumentError(`${option} is a port from 0 to 65535`);
 }
 
-/** `--days`: how long a token or a key is valid. Undefined: without end. Throws an ArgumentError where it is out of bounds. */
+/** `--days`: how long a token or a key is valid. Undefined: without end. Throws an ArgumentError if it is out of bounds. */
 export function readExpiry(days: string | undefined): Date | undefined {
   if (days === undefined) return undefined;
   return new Date(Date.now() + readCount('days', days, maxDays) * dayMs);
 }
 
-/** `--network`. Throws an ArgumentError where it is not the CAIP-2 name of an EVM chain. */
+/** `--network`. Throws an ArgumentError if it is not the CAIP-2 name of an EVM chain. */
 export function readNetwork(network: string | undefined): Caip2 {
   if (network === undefined || chainIdOf(network) === undefined)
     throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
   return network as Caip2;
 }
 
-/** Options of the form NETWORK=VALUE, by network. Throws an ArgumentError where one has another form, or where a network is given twice. */
+/** Options of the form NETWORK=VALUE, by network. Throws an ArgumentError if one has another form, or where a network is given twice. */
 export function readPairs(
   name: string,
   given: readonly string[],
@@ -171,7 +171,7 @@ export function readRpcUrls(given: readonly string[]): ReadonlyMap<string, strin
   return urls;
 }
 
-/** Throws an ArgumentError where no RPC is named. */
+/** Throws an ArgumentError if no RPC is named. */
 export function requireChains(config: string | undefined, rpcUrls: ReadonlyMap<string, string>): void {
   if (config === undefined && rpcUrls.size === 0)
     throw new ArgumentError(
@@ -179,7 +179,7 @@ export function requireChains(config: string | undefined, rpcUrls: ReadonlyMap<s
     );
 }
 
-/** Throws an ArgumentError where a file that an option names cannot be written: before the command does anything. */
+/** Throws an ArgumentError if a file that an option names cannot be written: before the command does anything. */
 export async function requireWritable(option: string, file: string): Promise<void> {
   const found = await stat(file).catch(() => undefined);
   if (found?.isDirectory()) throw new ArgumentError(`--${option} ${file} cannot be written: it is a folder`);

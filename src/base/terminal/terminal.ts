@@ -17,7 +17,7 @@ function hasLeft({ code }: NodeJS.ErrnoException): boolean {
   return ['EPIPE', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_PREMATURE_CLOSE'].includes(code ?? '');
 }
 
-/** Writes a stream of bytes to standard output. False where its reader has left before the end. */
+/** Writes a stream of bytes to standard output. False if its reader has left before the end. */
 export async function print(bytes: Readable): Promise<boolean> {
   try {
     await pipeline(bytes, process.stdout, { end: false });

@@ -50,7 +50,7 @@ export function createOtlpExporter(
   };
 }
 
-/** The status counts, also where the body is incomplete. */
+/** The status counts, also if the body is incomplete. */
 function failureOf(answer: HttpAnswer): string | undefined {
   const status = answer.kind === 'response' ? answer.status : answer.head?.status;
   if (status !== undefined) return isSuccess(status) ? undefined : `status_${status}`;

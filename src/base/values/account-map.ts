@@ -35,7 +35,7 @@ export class AccountMap {
     return name;
   }
 
-  /** The code of an account by its new name; undefined where it has no code, or no earlier name. */
+  /** The code of an account by its new name; undefined if it has no code, or no earlier name. */
   codeOf(name: string): string | undefined {
     return this.#codes.get(name);
   }

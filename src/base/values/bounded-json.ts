@@ -22,7 +22,7 @@ const [minus, zero, nine] = [0x2d, 0x30, 0x39];
 type OnNumber = (start: number) => { readonly end: number; readonly marks: number };
 
 /**
- * The bound that the bytes exceed; undefined where they may be parsed. In one pass over them, without parsing: the time is linear, about
+ * The bound that the bytes exceed; undefined if they may be parsed. In one pass over them, without parsing: the time is linear, about
  * 3 ms a megabyte.
  */
 export function jsonProblem(

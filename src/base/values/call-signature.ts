@@ -164,7 +164,7 @@ function isMetadataName(name: string): boolean {
   return metadataName.test(name) && name !== metadataSignature;
 }
 
-/** The signed headers of a call; undefined where one of them is a list. */
+/** The signed headers of a call; undefined if one of them is a list. */
 function metadataOf(headers: CallToVerify['headers']): CallMetadata | undefined {
   const found: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {

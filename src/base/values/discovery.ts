@@ -32,7 +32,7 @@ export function plainDiscovery(contentType: string | undefined): Discovery {
 
 /**
  * The entry of a job with its schemas, each with an example: the first of its `examples`, its `default`, or one made from it.
- * Undefined where a schema cannot stand inside another one or no example of it is known.
+ * Undefined if a schema cannot stand inside another one or no example of it is known.
  */
 export function discoveryOf({ contentType, inputSchema, outputSchema }: DeclaredJob): Discovery | undefined {
   const input = inputSchema && part(inputSchema, '#/properties/input/properties/body');
@@ -113,7 +113,7 @@ function part(schema: JsonSchema, place: string): Part | undefined {
 const dataKeywords = new Set(['const', 'enum', 'default', 'examples']);
 
 /**
- * A copy whose references begin at `place`; undefined where one names something outside of the schema. Facilitators refuse every
+ * A copy whose references begin at `place`; undefined if one names something outside of the schema. Facilitators refuse every
  * `$id`, and a property of the name `$ref` or `$id`, wherever it stands.
  */
 function placedAt(schema: JsonSchema, place: string): JsonSchema | undefined {
@@ -133,7 +133,7 @@ function placedAt(schema: JsonSchema, place: string): JsonSchema | undefined {
   return isUsable ? moved : undefined;
 }
 
-/** A value that is valid by the schema; undefined where none is known. */
+/** A value that is valid by the schema; undefined if none is known. */
 function exampleOf(schema: JsonSchema): unknown {
   const isValid = new Ajv2020({ strict: false, validateFormats: false }).compile(schema);
   const { examples, default: usual } = schema;

@@ -75,7 +75,7 @@ export interface Entry {
   readonly category: Category;
   /** RFC 3339, as recorded. */
   readonly recordedAt: string;
-  /** The block's time for a transaction on a chain, undefined where the node did not report it; else `recordedAt`. */
+  /** The block's time for a transaction on a chain, undefined if the node did not report it; else `recordedAt`. */
   readonly occurredAt: string | undefined;
   readonly moves: readonly Move[];
   readonly payment: EntryPayment | undefined;

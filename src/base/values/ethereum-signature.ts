@@ -28,7 +28,7 @@ export function accountOf(publicKey: Uint8Array): Address {
 }
 
 /**
- * The account that signed a hash; undefined where no key fits. Uses libsecp256k1, twenty-five times as fast as JavaScript,
+ * The account that signed a hash; undefined if no key fits. Uses libsecp256k1, twenty-five times as fast as JavaScript,
  * since every restricted request waits for it.
  */
 export function recoverSigner(

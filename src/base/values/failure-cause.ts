@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 export interface FailureCause {
   /** The same for the same cause, in every version: the reason, the status if there was one, and a hash of `words`. */
   readonly key: string;
-  /** The runner's message, without the parts that differ from call to call; one line without control characters. Empty where it said nothing. */
+  /** The runner's message, without the parts that differ from call to call; one line without control characters. Empty if it said nothing. */
   readonly words: string;
 }
 

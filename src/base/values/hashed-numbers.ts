@@ -11,7 +11,7 @@ export class HashedNumbers {
   #values = new Float64Array(1_024);
   #size = 0;
 
-  /** 0 where none was set. */
+  /** 0 if none was set. */
   get(text: string): number {
     return this.#values[this.#slotOf(keyOf(text))] ?? 0;
   }

@@ -82,7 +82,7 @@ export function upperBoundMicros(limits: {
   );
 }
 
-/** The cost of a completion, rounded up to a whole micro. Zero only where no token was used. */
+/** The cost of a completion, rounded up to a whole micro. Zero only if no token was used. */
 export function costMicros(used: {
   /** All tokens of the prompt, with those of the cache. */
   readonly promptTokens: number;

@@ -20,7 +20,7 @@ export function parseRate(text: string): Rate | undefined {
   return exactRate(BigInt(`${match[1] ?? ''}${fraction}`), fraction.length);
 }
 
-/** `numerator / 10^scale` without trailing zeros; undefined where it is not above zero, or not a rate that can be used. */
+/** `numerator / 10^scale` without trailing zeros; undefined if it is not above zero, or not a rate that can be used. */
 export function exactRate(numerator: bigint, scale: number): Rate | undefined {
   if (numerator <= 0n) return undefined;
   let [digits, left] = [numerator, scale];

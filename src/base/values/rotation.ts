@@ -6,9 +6,9 @@ export interface Rotation<T> {
   add(key: string, item: T): void;
   /** Before the others of its key. */
   addFirst(key: string, item: T): void;
-  /** Nothing where it does not wait any more. */
+  /** Nothing if it does not wait any more. */
   remove(key: string, item: T): void;
-  /** The item whose turn it is, which waits no more; undefined where none waits. */
+  /** The item whose turn it is, which waits no more; undefined if none waits. */
   next(): T | undefined;
 }
 

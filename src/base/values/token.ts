@@ -15,10 +15,10 @@ export interface AcceptedToken {
   /** The token contract's own EIP-712 domain: without it no client can sign. */
   readonly eip712Name: string;
   readonly eip712Version: string;
-  /** Undefined where its sources say it. */
+  /** Undefined if its sources say it. */
   readonly ratePerNativeUnit: Rate | undefined;
   readonly markupBps: number;
-  /** Undefined where its rate is fixed. */
+  /** Undefined if its rate is fixed. */
   readonly rateTerms: RateTerms | undefined;
   /** When the operator is warned of a fixed rate; undefined: never. */
   readonly fixedRateMaxAgeSecs: number | undefined;

@@ -11,7 +11,7 @@ export interface TraceParent {
 const form = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 const invalid = /^ff|-0{32}-|-0{16}-/;
 
-/** Reads the value of a header `traceparent`; undefined where it is missing or malformed. */
+/** Reads the value of a header `traceparent`; undefined if it is missing or malformed. */
 export function parseTraceparent(value: unknown): TraceParent | undefined {
   if (typeof value !== 'string' || invalid.test(value)) return undefined;
   const [, traceId, spanId, flags] = form.exec(value) ?? [];

@@ -31,7 +31,7 @@ export interface SpanOrigin {
 export interface Tracing {
   /** Of the span that runs now: to send along. */
   traceparent(): string | undefined;
-  /** Begins a span below the one that runs now; undefined where none does, or where its trace is not recorded. */
+  /** Begins a span below the one that runs now; undefined if none does, or where its trace is not recorded. */
   begin(start: SpanStart): Span | undefined;
   /** Begins a separate span. */
   beginFrom(start: SpanStart, origin: SpanOrigin): Span;

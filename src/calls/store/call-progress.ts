@@ -3,7 +3,7 @@ import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { callFunction } from '../../ledger/store/functions.ts';
 import type { LeaseName } from './calls.ts';
 
-/** Keeps the last progress of a call; false where another lease holds it, or none, or where it is of none of these services. */
+/** Keeps the last progress of a call; false if another lease holds it, or none, or where it is of none of these services. */
 export function reportProgress(
   pool: pg.Pool,
   { callId, leaseId }: LeaseName,
@@ -16,7 +16,7 @@ export function reportProgress(
 
 export type CallProgress = NonNullable<Awaited<ReturnType<typeof findProgress>>>;
 
-/** What the holder of a call's lease last said, `fraction` from 0 to 1; undefined where it has said nothing. */
+/** What the holder of a call's lease last said, `fraction` from 0 to 1; undefined if it has said nothing. */
 export async function findProgress(db: LedgerDatabase, callId: number) {
   const row = await db
     .selectFrom('tollbook.call_progress as progress')

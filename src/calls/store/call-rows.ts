@@ -20,7 +20,7 @@ export interface OutboxRow {
   readonly trigger_kind: string | null;
   readonly trigger_name: string | null;
   readonly trigger_id: string | null;
-  /** Hex with 0x; null where the body is missing. */
+  /** Hex with 0x; null if the body is missing. */
   readonly body_sha256: string | null;
   readonly body_bytes: number | null;
 }

@@ -62,7 +62,7 @@ export async function takeCallbacks(
 
 /**
  * The client needs no message about events up to `seq` any more.
- * @param outcome undefined where there was nothing to tell
+ * @param outcome undefined if there was nothing to tell
  */
 export function endCallback(
   pool: pg.Pool,
@@ -96,7 +96,7 @@ export function eraseCallbacks(pool: pg.Pool, payers: readonly string[], max: nu
   return callFunction(pool, 'erase_callbacks', [payers, max]);
 }
 
-/** The outcome of the callback of a request for a quote; undefined where it has no callback. */
+/** The outcome of the callback of a request for a quote; undefined if it has no callback. */
 export async function findCallback(db: LedgerDatabase, digest: Hex, binding: Hex) {
   const row = await db
     .selectFrom('tollbook.callback')

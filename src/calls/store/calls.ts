@@ -51,7 +51,7 @@ export interface LeasedCall extends CallLease {
   /** The span of the request that bought it, where it was traced. */
   readonly traceparent: string | undefined;
   readonly contentType: string | undefined;
-  /** Undefined where the body is missing: the call can never be delivered. */
+  /** Undefined if the body is missing: the call can never be delivered. */
   readonly body: Buffer | undefined;
 }
 
@@ -171,7 +171,7 @@ export async function putBody(
 }
 
 /**
- * Extends a lease, at most until its call is `maxAgeSecs` old; returns when it ends now, or undefined where the lease is no longer held, or the
+ * Extends a lease, at most until its call is `maxAgeSecs` old; returns when it ends now, or undefined if the lease is no longer held, or the
  * call is as old as that.
  */
 export async function extendLease(
@@ -180,7 +180,7 @@ export async function extendLease(
   leaseSecs: number,
   maxAgeSecs: number,
 ): Promise<Date | undefined> {
-  // raw SQL: a set that is empty where the lease is lost; every heartbeat of a runner runs it
+  // raw SQL: a set that is empty if the lease is lost; every heartbeat of a runner runs it
   const { rows } = await pool.query<{ extend_lease: Date }>('select tollbook.extend_lease($1, $2, $3, $4)', [
     callId,
     leaseId,
@@ -192,7 +192,7 @@ export async function extendLease(
 
 type CallRow = Pick<LeaseRow, 'call_id' | 'attempt' | 'failures' | 'stream' | 'service_id' | 'job_index'>;
 
-/** The call of a lease; undefined where another lease holds the call, or where it has left the queue. */
+/** The call of a lease; undefined if another lease holds the call, or where it has left the queue. */
 export async function findLeasedCall(
   pool: pg.Pool,
   callId: number,

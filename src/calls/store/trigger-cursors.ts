@@ -63,7 +63,7 @@ export async function beginCronLook(pool: pg.Pool, cursor: CursorName): Promise<
   return { look: begun.round, fromMs: Math.min(handledMs, nowMs), nowMs };
 }
 
-/** Notes that every time up to here has fired, or was skipped. False where another look has begun: it comes as far. */
+/** Notes that every time up to here has fired, or was skipped. False if another look has begun: it comes as far. */
 export function endCronLook(
   pool: pg.Pool,
   cursor: CursorName,
@@ -100,7 +100,7 @@ export interface BegunChainLook {
   readonly earlier: ChainPosition | undefined;
 }
 
-/** Begins the next look of a trigger at its chain; undefined where it is not due, or another gateway looks. */
+/** Begins the next look of a trigger at its chain; undefined if it is not due, or another gateway looks. */
 export async function beginChainLook(
   pool: pg.Pool,
   cursor: ChainCursorName,
@@ -121,7 +121,7 @@ async function newestOther(pool: pg.Pool, name: TaskName): Promise<ChainPosition
   return positionOf(newest?.payload.reached);
 }
 
-/** Notes that this gateway still looks. False where another one has begun the next look. */
+/** Notes that this gateway still looks. False if another one has begun the next look. */
 export function renewChainLook(
   pool: pg.Pool,
   cursor: ChainCursorName,
@@ -131,13 +131,13 @@ export function renewChainLook(
   return renewRound(pool, chainTask(cursor), look, leaseMs);
 }
 
-/** `dueMs`: when the next look may begin. `problem`: why this one did not end well; undefined where it did. */
+/** `dueMs`: when the next look may begin. `problem`: why this one did not end well; undefined if it did. */
 type ChainMove = Pick<BegunChainLook, 'look' | 'position' | 'head'> & {
   readonly dueMs: number;
   readonly problem: string | undefined;
 };
 
-/** Notes how far a look has come. False where another gateway has begun the next one. */
+/** Notes how far a look has come. False if another gateway has begun the next one. */
 export function moveChainCursor(
   pool: pg.Pool,
   cursor: ChainCursorName,

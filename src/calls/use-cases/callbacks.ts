@@ -15,7 +15,7 @@ import type { Lane } from '../../ledger/store/lane.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import { callbackSecrets, type ReceiptKeys } from '../../payments/use-cases/receipt-keys.ts';
 
-/** Why a callback is refused; undefined where it may be called, as far as that is known without network access. */
+/** Why a callback is refused; undefined if it may be called, as far as that is known without network access. */
 export function callbackFault(
   { callbacks, loopbackWebhooks }: Config,
   callbackUrl: string,

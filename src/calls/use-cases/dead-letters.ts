@@ -107,7 +107,7 @@ export async function countChosen(
 /** The dead letters of one cause. */
 export interface CauseGroup {
   readonly cause: string;
-  /** Undefined where the ledger has no call. */
+  /** Undefined if the ledger has no call. */
   readonly reason: string | undefined;
   /** What their runners said, without what differs from call to call. */
   readonly words: string;

@@ -27,7 +27,7 @@ import {
 } from './record-attempt.ts';
 
 export interface DeliveryPorts extends LoggedPorts {
-  /** Keeps large results; undefined where there is no such store. */
+  /** Keeps large results; undefined if there is no such store. */
   readonly results: ResultStore | undefined;
   readonly publicUrl: () => string;
   readonly tracing?: Tracing | undefined;

@@ -83,7 +83,7 @@ const pieceBytes = 524_288;
 
 /**
  * The whole of a large result, piece by piece.
- * @throws where a part cannot be read, or where they differ from the ledger's hash: before the last piece, so that no reader takes them for whole
+ * @throws if a part cannot be read, or where they differ from the ledger's hash: before the last piece, so that no reader takes them for whole
  */
 export async function* readWhole(
   context: Pick<StoringPorts, 'results' | 'log'>,
@@ -158,7 +158,7 @@ async function readToEnd(pieces: AsyncGenerator<Buffer>): Promise<void> {
 
 /**
  * Bytes of a large result, piece by piece.
- * @throws where a part cannot be read: a reader must not take the beginning for the whole
+ * @throws if a part cannot be read: a reader must not take the beginning for the whole
  */
 async function* readParts(
   { results, log }: Pick<StoringPorts, 'results' | 'log'>,
@@ -204,7 +204,7 @@ export function createPartWriter(context: StoringPorts, upload: LeaseName, maxBy
   };
   return {
     maxBytes,
-    /** Undefined where the next piece may come immediately, else resolves when it may. Rejects where the result store is unavailable. */
+    /** Undefined if the next piece may come immediately, else resolves when it may. Rejects if the result store is unavailable. */
     add(piece: Buffer): Promise<void> | undefined {
       hash.update(piece);
       bytes += piece.length;

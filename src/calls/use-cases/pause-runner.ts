@@ -68,7 +68,7 @@ export async function isRunnerPaused(context: Pick<Ledger, 'pool'>, runner: Name
   return (await readState(context, runner)).paused !== undefined;
 }
 
-/** The pause of a runner: why, and by which operator; undefined where its calls go to it. */
+/** The pause of a runner: why, and by which operator; undefined if its calls go to it. */
 export async function readPause(
   context: Pick<Ledger, 'pool'>,
   runner: NamedRunner,

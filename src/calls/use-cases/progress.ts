@@ -6,7 +6,7 @@ import { type CallProgress, reportProgress } from '../store/call-progress.ts';
 import type pg from 'pg';
 import type { LeaseName } from '../store/calls.ts';
 
-/** The runner for whose lease this token was made, of those that do not lease their calls; undefined where it was made for none. */
+/** The runner for whose lease this token was made, of those that do not lease their calls; undefined if it was made for none. */
 export function runnerOfLease(
   { runners }: Pick<Config, 'runners'>,
   lease: LeaseName,

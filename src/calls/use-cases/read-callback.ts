@@ -7,7 +7,7 @@ import { findCallback } from '../store/callbacks.ts';
 
 // apart from what sends them: a receipt is also served by a gateway that loads nothing that asks a peer
 
-/** The outcome of a payment's callback, for the payer's receipt; undefined where it has no callback. */
+/** The outcome of a payment's callback, for the payer's receipt; undefined if it has no callback. */
 export async function readCallback(
   { db, receiptKeys }: { readonly db: LedgerDatabase; readonly receiptKeys: ReceiptKeys },
   digest: Hex,

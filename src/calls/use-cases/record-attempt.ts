@@ -152,7 +152,7 @@ export function isExhausted(context: AttemptPorts, call: CallLease): boolean {
   return call.failures >= maxAttemptsOf(context, call);
 }
 
-/** Why a call that was just leased cannot be delivered; undefined where it can. */
+/** Why a call that was just leased cannot be delivered; undefined if it can. */
 export function undeliverable(context: AttemptPorts, call: LeasedCall) {
   // an attempt that fails for the last time is recorded as final immediately: this one was never reported
   const silent = 'the last lease ended without an outcome';

@@ -12,7 +12,7 @@ const atOnce = 64;
 const atOnceOfPayer = 8;
 
 /**
- * Calls the clients back whose paid calls have ended: each callback in one process at a time. None where the configuration allows none.
+ * Calls the clients back whose paid calls have ended: each callback in one process at a time. None if the configuration allows none.
  * @param call sends one
  */
 export function startCallbackSender(

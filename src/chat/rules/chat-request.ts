@@ -76,7 +76,7 @@ export interface ChatRequest {
   readonly stream: boolean;
   /** Whether the client asked for usage at the end of its stream. */
   readonly wantsUsage: boolean;
-  /** Of each choice; undefined where the client set none. Times `n` it is a safe integer. */
+  /** Of each choice; undefined if the client set none. Times `n` it is a safe integer. */
   readonly maxTokens: number | undefined;
   readonly n: number;
   /** Everything the client sent, with these messages. */
@@ -174,14 +174,14 @@ function valueAt(body: JsonObject, path: readonly PropertyKey[]): unknown {
   );
 }
 
-/** What is kept of a member; undefined where it is dropped. */
+/** What is kept of a member; undefined if it is dropped. */
 type Keep = (value: unknown) => unknown;
 
 const isText = (value: unknown): boolean => typeof value === 'string';
 const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every(isText);
 const isScalar = (value: unknown): boolean => typeof value !== 'object';
 
-/** The members that pass their test; undefined where none does. */
+/** The members that pass their test; undefined if none does. */
 const membersOf =
   (tests: Readonly<Record<string, (value: unknown) => boolean>>): Keep =>
   (value) => {

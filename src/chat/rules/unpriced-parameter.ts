@@ -66,7 +66,7 @@ const toolCall = object({
   custom: object({ name: scalar, input: anything }),
   ...thoughtSignatures,
 });
-/** Images, audio and files are tokens that nothing bounds, also where no price is at stake. */
+/** Images, audio and files are tokens that nothing bounds, also if no price is at stake. */
 const textPart = (cache: Members): Check =>
   object({ type: only('text', 'refusal'), text: scalar, refusal: scalar, ...cache });
 /** Written to a cache for five minutes: other times have other prices. */
@@ -163,7 +163,7 @@ const messageMembers: Members = {
 /**
  * The error for the first thing in a request that is not known to cost the model's tokens and no more: other models and
  * tiers, services charged by the call, content that is not text, limits under another name, the readings that upstreams may make of a name that
- * is not known here. Null means that a parameter is left out. Undefined where all are known.
+ * is not known here. Null means that a parameter is left out. Undefined if all are known.
  * @param allowed top-level parameters that the operator passes on unchecked
  * @param isCachePriced whether the price of tokens written to a cache is known
  */

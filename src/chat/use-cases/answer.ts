@@ -12,7 +12,7 @@ export interface LimitLeft {
 /** Of the limits that a request counts against: the one by the minute and the one by the UTC day that leave the least. */
 export interface LimitState {
   readonly minute: LimitLeft;
-  /** Undefined where no limit is by the day. */
+  /** Undefined if no limit is by the day. */
   readonly day?: LimitLeft;
 }
 

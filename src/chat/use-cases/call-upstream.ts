@@ -42,7 +42,7 @@ export interface ReservedSlot {
   readonly slot: Slot;
 }
 
-/** Takes a slot before the completion is paid; undefined where all upstreams of its model are busy. */
+/** Takes a slot before the completion is paid; undefined if all upstreams of its model are busy. */
 export function reserveSlot(context: ChatContext, chat: AdmittedChat): ReservedSlot | undefined {
   for (const { upstream } of candidatesOf(context, chat)) {
     const slot = upstream.reserve(chat.model.price === undefined);

@@ -147,7 +147,7 @@ async function releaseSpendOf(
   if (spending && spend) await releaseSpend(spending, spend, reason);
 }
 
-/** True where no spend pays for the chat. */
+/** True if no spend pays for the chat. */
 async function earnSpendOf({ spending }: ChatContext, { spend }: AdmittedChat): Promise<boolean> {
   return !spending || !spend || (await earnSpend(spending, spend));
 }

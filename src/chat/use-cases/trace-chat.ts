@@ -19,7 +19,7 @@ export function traceAdmission(
 
 /**
  * The call of an upstream as a span, named and described by OpenTelemetry's conventions for generative AI: it ends with the answer,
- * also where that is a stream. Nothing of the prompt or the answer is in it.
+ * also if that is a stream. Nothing of the prompt or the answer is in it.
  * @param model as clients name it
  */
 export async function traceUpstream(

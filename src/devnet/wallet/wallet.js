@@ -35,7 +35,7 @@ function element(name, content, attributes = {}) {
   return made;
 }
 
-/** Shows the request, and resolves once the person has confirmed; rejects with 4001 where it was refused. */
+/** Shows the request, and resolves once the person has confirmed; rejects with 4001 if it was refused. */
 function confirm(title, facts, text, yes) {
   if (state.isAsking) throw new ProviderError(-32_002, 'the wallet is asking already: answer that first');
   state.isAsking = true;

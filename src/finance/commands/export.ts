@@ -128,7 +128,7 @@ async function writePeriod(
 /**
  * `--no-opening`: the books from the beginning of the year on, of which the journal shows the period. Undefined without it, and for the
  * first journal of a year, which has the opening.
- * @throws ArgumentError where the journals of the year do not fit together
+ * @throws ArgumentError if the journals of the year do not fit together
  */
 function readYear(
   values: Values,
@@ -179,7 +179,7 @@ async function* hashed(bytes: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator
   }
 }
 
-/** False where the reader of standard output has left before the end. */
+/** False if the reader of standard output has left before the end. */
 async function writeTo(out: string | undefined, bytes: AsyncIterable<Buffer>): Promise<boolean> {
   if (out === undefined) return print(readable(bytes));
   await access(path.dirname(out), constants.W_OK).catch(() => {

@@ -102,7 +102,7 @@ interface Unsealed {
 interface Made {
   readonly kind: 'made';
   readonly report: ReportJson;
-  /** False where the period is closed, and the close has another report. */
+  /** False if the period is closed, and the close has another report. */
   readonly isAsClosed: boolean;
   /** Why the report was not stored. */
   readonly notStored?: string;

@@ -107,7 +107,7 @@ async function recover(
   return search(ledger, request, recovery, chains);
 }
 
-/** Reads the anchors and the database, and prints their loss. Undefined where the ledger is whole. */
+/** Reads the anchors and the database, and prints their loss. Undefined if the ledger is whole. */
 async function examine(pool: pg.Pool, { config, isForced }: Request): Promise<Loss | undefined> {
   const compared = await compareConfiguredAnchors(pool, config.log);
   for (const one of compared) say(comparisonText(one));

@@ -22,7 +22,7 @@ export function readCurrency({ currency }: SourceValues): string | undefined {
   throw new ArgumentError('--currency is the currency of credit: 3 to 8 capitals, such as USD');
 }
 
-/** The ledger that `--input` or DATABASE_URL names. Throws an ArgumentError where it cannot be read. */
+/** The ledger that `--input` or DATABASE_URL names. Throws an ArgumentError if it cannot be read. */
 export async function withBooksSource<T>(
   { input, tz, 'exported-at': exportedAt }: SourceValues,
   use: (from: BooksSource) => Promise<T>,

@@ -21,7 +21,7 @@ interface ChainCheck {
 
 /**
  * Compares a close with the ledger and, where there are chains, with a reconciliation at the head of the close.
- * @throws ExportError, BooksError or ReconcileError where a side cannot be read
+ * @throws ExportError, BooksError or ReconcileError if a side cannot be read
  */
 export async function checkClosed(
   closed: ClosedPeriod,
@@ -65,8 +65,8 @@ interface GivenChains extends Omit<ChainCheck, 'source'> {
 }
 
 /**
- * The chains that the options name, before the ledger is opened; undefined where they name none.
- * @throws ArgumentError, CheckpointError or ConfigError where they cannot be read
+ * The chains that the options name, before the ledger is opened; undefined if they name none.
+ * @throws ArgumentError, CheckpointError or ConfigError if they cannot be read
  */
 export async function readGivenChains({
   rpc,
@@ -88,7 +88,7 @@ export async function readGivenChains({
 
 /**
  * The chains that the options name, and the ledger at the sealed head of the close.
- * @throws ArgumentError, CheckpointError or ReconcileError where the options do not say enough
+ * @throws ArgumentError, CheckpointError or ReconcileError if the options do not say enough
  */
 export async function openChainCheck(
   given: GivenChains | undefined,

@@ -17,7 +17,7 @@ export function readGoLive(by: string | undefined, why: string | undefined): GoL
   return { why: readOperatorText(why, '--why is the reason'), operator: readOperator(by ?? '') };
 }
 
-/** Makes the database that DATABASE_URL names the ledger, and prints what happened. False where it was refused. */
+/** Makes the database that DATABASE_URL names the ledger, and prints what happened. False if it was refused. */
 export async function takeLive(config: Config, file: string, request: GoLiveRequest): Promise<boolean> {
   const signer = config.log && signerOf(config.log);
   return withLedger(async (ledger) => {

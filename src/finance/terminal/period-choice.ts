@@ -13,7 +13,7 @@ import { readPeriods } from '../use-cases/periods/read-periods.ts';
 import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
 import { moneyCommands } from './money-descriptions.ts';
 
-/** `--tz`: where days and months begin; UTC without it. Throws an ArgumentError where there is no such zone. */
+/** `--tz`: where days and months begin; UTC without it. Throws an ArgumentError if there is no such zone. */
 export function readZone(name: string | undefined): TimeZone {
   const zone = name === undefined ? utc : findTimeZone(name);
   if (zone) return zone;
@@ -47,13 +47,13 @@ function takeName([name]: readonly string[]): string {
   throw new ArgumentError('name one period: a month such as 2026-10, or its two ends, 2026-10-01/2026-11-01');
 }
 
-/** Throws an ArgumentError where the arguments of a command do not name one period: before the command opens anything. */
+/** Throws an ArgumentError if the arguments of a command do not name one period: before the command opens anything. */
 export function checkPeriodName(positionals: readonly string[]): void {
   periodOf(parseNamedPeriod(takeName(positionals), Infinity));
 }
 
 /**
- * The close that a command names, each in its own time zone. Throws an ArgumentError where the text does not name a period; undefined where no
+ * The close that a command names, each in its own time zone. Throws an ArgumentError if the text does not name a period; undefined if no
  * close of that period holds.
  */
 export function findClosed(periods: Periods, positionals: readonly string[]): ClosedPeriod | undefined {
@@ -94,7 +94,7 @@ export interface ListSpan {
   readonly toMs: number | undefined;
 }
 
-/** `--from`, `--to` and `--tz` of a list, each of which may be left out. Throws an ArgumentError where one is not valid. */
+/** `--from`, `--to` and `--tz` of a list, each of which may be left out. Throws an ArgumentError if one is not valid. */
 export function readListSpan(args: readonly string[]): ListSpan {
   const { values } = readOptions(moneyCommands['sweeps list'], args);
   return readSpan(values);

@@ -19,7 +19,7 @@ import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { type ListSpan, readListSpan } from './period-choice.ts';
 import { fail, notDone, say } from '../../base/terminal/terminal.ts';
 
-/** `--tx`: a transaction, such as that of a refund. Throws an ArgumentError where it is not a transaction hash. */
+/** `--tx`: a transaction, such as that of a refund. Throws an ArgumentError if it is not a transaction hash. */
 export function readTransaction(tx: string | undefined, purpose: CostPurpose | 'cost'): Hex {
   return readHash(tx, `--tx is the transaction of the ${purpose}`);
 }
@@ -37,7 +37,7 @@ export interface ChainSources {
   readonly rpcUrls: ReadonlyMap<string, string>;
 }
 
-/** `--config` and `--rpc`. Throws an ArgumentError where neither names an RPC. */
+/** `--config` and `--rpc`. Throws an ArgumentError if neither names an RPC. */
 export function readChainSources(config: string | undefined, rpc: readonly string[]): ChainSources {
   const rpcUrls = readRpcUrls(rpc);
   requireChains(config, rpcUrls);
@@ -52,7 +52,7 @@ interface Sources {
 
 /**
  * Runs `record` with the ledger and the chains, and prints the lines that it returns or the message of its refusal.
- * It is `done` also where the transaction was recorded before.
+ * It is `done` also if the transaction was recorded before.
  */
 export async function recordTransfer<Code extends string>(
   sources: ChainSources,

@@ -16,7 +16,7 @@ export interface SealedValues {
   readonly input?: string | undefined;
 }
 
-/** Throws an ArgumentError where the options of `--require-sealed` do not fit together. */
+/** Throws an ArgumentError if the options of `--require-sealed` do not fit together. */
 export function checkSealedOptions({ input, checkpoint = [], pubkey, ...values }: SealedValues): void {
   const isRequired = values['require-sealed'];
   if (!isRequired && (checkpoint.length > 0 || pubkey !== undefined))
@@ -30,7 +30,7 @@ export function checkSealedOptions({ input, checkpoint = [], pubkey, ...values }
 }
 
 /**
- * `--require-sealed`: whether a checkpoint covers the first `events` of the ledger that the command reads. Undefined where it does, or need
+ * `--require-sealed`: whether a checkpoint covers the first `events` of the ledger that the command reads. Undefined if it does, or need
  * not; else the exit code, after standard error has the reason.
  * @param known the public key, where it is not that of `--pubkey`
  */
@@ -50,7 +50,7 @@ export async function refuseUnsealed(
 
 /**
  * For a command that says whom to pay: the exit code where the events are not all those that the log has sealed, after standard error says so.
- * Undefined where they are, and with `--require-sealed`, which compares them as well.
+ * Undefined if they are, and with `--require-sealed`, which compares them as well.
  */
 export async function refuseChanged(
   { 'require-sealed': isRequired }: SealedValues,
@@ -63,7 +63,7 @@ export async function refuseChanged(
   );
 }
 
-/** Prints why events are not proven; undefined where they are. */
+/** Prints why events are not proven; undefined if they are. */
 export function tellSealing(sealing: Sealing, events: number): ExitCode | undefined {
   switch (sealing.kind) {
     case 'sealed':

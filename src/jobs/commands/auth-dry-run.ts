@@ -26,7 +26,7 @@ const answer = z.object({
   checks: z.array(z.object({ name: z.string(), passed: z.boolean(), detail: z.string() })).default([]),
 });
 
-/** Signs a request as its caller would, and asks the gateway what it would say to it. Exit code 0 where it is allowed. */
+/** Signs a request as its caller would, and asks the gateway what it would say to it. Exit code 0 if it is allowed. */
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(jobCommands['auth-dry-run'], args);
   const [service = '', index = '', body = ''] = positionals;

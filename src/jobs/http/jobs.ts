@@ -173,13 +173,13 @@ function sendDryRun(
 interface PreferredWait {
   /** How long the gateway would have waited, in seconds. */
   readonly waitSecs: number;
-  /** The receipt with the result; undefined where the call was not completed in time. */
+  /** The receipt with the result; undefined if the call was not completed in time. */
   readonly completed: ReceiptReading['receipt'] | undefined;
 }
 
 /**
  * Waits for the result of a paid call as long as its client prefers (RFC 7240), which the client must have shown to be its own.
- * Undefined where it prefers nothing, or where no place to wait is free: a paid request is never refused for that.
+ * Undefined if it prefers nothing, or where no place to wait is free: a paid request is never refused for that.
  */
 async function waitAsPreferred(
   context: JobsContext,

@@ -90,7 +90,7 @@ const unnamedByV1 =
 interface FixedParts {
   readonly settings: OfferContext['settings'];
   readonly url: string;
-  /** When the signed offers end, in Unix seconds; undefined where none are signed. */
+  /** When the signed offers end, in Unix seconds; undefined if none are signed. */
   readonly signedUntil: number | undefined;
   readonly descriptions: Descriptions;
   readonly offers: readonly string[];

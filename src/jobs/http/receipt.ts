@@ -42,7 +42,7 @@ const reconnectMs = 1_000;
 
 interface ReceiptParts {
   readonly current: () => ReceiptContext;
-  /** Proves the settlement; undefined where the ledger is not sealed. */
+  /** Proves the settlement; undefined if the ledger is not sealed. */
   readonly log: LogReader | undefined;
   readonly places: WaitPlaces;
 }

@@ -66,7 +66,7 @@ async function sendFile(request: FastifyRequest, reply: FastifyReply, file: Resu
 
 const none: readonly Buffer[] = [];
 
-/** Reads the first piece; undefined where it cannot be read, so that this can still be answered. */
+/** Reads the first piece; undefined if it cannot be read, so that this can still be answered. */
 async function begin(pieces: AsyncGenerator<Buffer>): Promise<AsyncIterable<Buffer> | undefined> {
   try {
     const first = await pieces.next();

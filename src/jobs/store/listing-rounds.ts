@@ -9,7 +9,7 @@ export interface BegunLook {
 
 const taskOf = (url: string): TaskName => ({ kind: 'listing', queue: '', key: url });
 
-/** Begins the next look at a discovery service; undefined where it is not due, or another gateway looks. */
+/** Begins the next look at a discovery service; undefined if it is not due, or another gateway looks. */
 export async function beginListingLook(
   pool: pg.Pool,
   url: string,
@@ -19,7 +19,7 @@ export async function beginListingLook(
   return begun && { look: begun.round, state: { ...noLook, ...begun.payload } };
 }
 
-/** Ends a look. False where another gateway has begun the next one. */
+/** Ends a look. False if another gateway has begun the next one. */
 export function endListingLook(
   pool: pg.Pool,
   url: string,

@@ -7,7 +7,7 @@ import type { choice } from './descriptions.ts';
 
 type ChoiceValues = { readonly [N in keyof typeof choice]?: string | undefined };
 
-/** The dead letters that the options mean; undefined where none is given. Throws an ArgumentError where one has another form. */
+/** The dead letters that the options mean; undefined if none is given. Throws an ArgumentError if one has another form. */
 export function readChoice(values: ChoiceValues): DeadLetterChoice | undefined {
   const { service, job, cause, reason, runner, since, before } = values;
   if ([service, job, cause, reason, runner, since, before].every((value) => value === undefined))

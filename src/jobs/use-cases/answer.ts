@@ -27,7 +27,7 @@ export interface OfferedQuote extends JobId {
   readonly input: ReturnType<typeof inputJson>;
   /** What the job does, for people. */
   readonly description: string | undefined;
-  /** How facilitators list the job; undefined where they may not. */
+  /** How facilitators list the job; undefined if they may not. */
   readonly discovery: Discovery | undefined;
   /** Named by the request's address; version 1 cannot pay it. */
   readonly isNamed?: boolean;
@@ -82,7 +82,7 @@ export interface Refused {
 export interface ReceiptPorts {
   readonly settings: JobsConfig;
   readonly receiptKeys: ReceiptKeys;
-  /** Sign receipts for others than the payer; undefined where they are not signed. */
+  /** Sign receipts for others than the payer; undefined if they are not signed. */
   readonly offerKeys: RotatingSecret<OfferKey> | undefined;
   readonly publicUrl: () => string;
 }

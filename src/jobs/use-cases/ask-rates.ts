@@ -130,7 +130,7 @@ async function readLastChange(
   return { version: last[0]?.version ?? 0, rate };
 }
 
-/** False where another gateway has recorded a change meanwhile: its round counts. */
+/** False if another gateway has recorded a change meanwhile: its round counts. */
 async function recordChange(
   { lane, log }: RatePorts,
   token: AcceptedToken,

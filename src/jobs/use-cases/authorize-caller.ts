@@ -32,7 +32,7 @@ export interface CallerPorts {
 export interface FoundCaller {
   readonly kind: 'found';
   readonly caller: Address;
-  /** The delegated claim; undefined where the payer is the caller. */
+  /** The delegated claim; undefined if the payer is the caller. */
   readonly claim: CallerClaim | undefined;
   /** False if only the caller's own contract could still confirm the signature. */
   readonly isProven: boolean;

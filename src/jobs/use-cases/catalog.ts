@@ -60,7 +60,7 @@ export interface Job extends JobId {
   readonly input: (JobInput & { readonly check?: InputCheck }) | undefined;
   /** JSON Schema of its results, which describes them to people; none is checked by it. */
   readonly output: Readonly<Record<string, unknown>> | undefined;
-  /** How facilitators list it; undefined where they may not. */
+  /** How facilitators list it; undefined if they may not. */
   readonly discovery: Discovery | undefined;
 }
 
@@ -112,7 +112,7 @@ export function createCatalog(
 const plain = plainDiscovery(undefined);
 
 /**
- * The option of a token. None where the job sells credit and the token's worth is not configured; none where the rate makes an amount
+ * The option of a token. None if the job sells credit and the token's worth is not configured; none where the rate makes an amount
  * that no token contract can hold, or that no account can be credited with.
  */
 function optionsOf(

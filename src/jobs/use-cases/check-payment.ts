@@ -105,7 +105,7 @@ export async function checkPayment(
 /** The facilitators' own reason for it. */
 const notSigned = 'invalid_exact_evm_signature';
 
-/** Why no account can be credited with a payment; undefined where one can. */
+/** Why no account can be credited with a payment; undefined if one can. */
 async function whyNoCredit(
   context: CheckPorts,
   request: BoundRequest,
@@ -168,7 +168,7 @@ async function verifyPayment(
   if (offers.isWrong(payment))
     return unlessLost(await judgeInvalid(context, request, job, matched, 'token_misconfigured'));
   if (matched.late) {
-    // it is taken only where its payer is charged already
+    // it is taken only if its payer is charged already
     const quotedAtSecs = matched.state.quote?.issued_at ?? Number(payment.validBefore);
     const landing = await findLanding(context, payment, quotedAtSecs, { kind: 'not_landed' });
     return unlessLost(judgeLanding(context, request, matched, landing, matched.late));
@@ -246,7 +246,7 @@ const unprovenLanding =
 /**
  * Whether a landed payment buys a call for this client. It is public, so that anybody can send it, to any ledger with the same payee: the
  * client proves that the offer was its own by the offer's secret, and the transfer must not be older than the offer. Version 1 names no
- * offer. It buys nothing where the operator says that another ledger has the payee as well: its payer can have an offer of each.
+ * offer. It buys nothing if the operator says that another ledger has the payee as well: its payer can have an offer of each.
  */
 function isOfClient(
   context: CheckPorts,

@@ -23,7 +23,7 @@ export interface JobsContext extends PayPorts, IssuePorts, DryRunPorts, LeasePor
   /** What the looks at the discovery service have shown. */
   readonly listings: LastKnown<ReadLook>;
   readonly budget: Budget;
-  /** Of the broker that this process hands calls to; undefined where it hands none. */
+  /** Of the broker that this process hands calls to; undefined if it hands none. */
   readonly brokerState: () => BrokerState | undefined;
   readonly streams: StreamWatch;
 }

@@ -21,7 +21,7 @@ export function listableJobs({
 /** Our own listings in the discovery service, for the operator. */
 export interface ListingStatus {
   readonly host: string;
-  /** Why it has said nothing conclusive for longer than the grace; undefined where it has. */
+  /** Why it has said nothing conclusive for longer than the grace; undefined if it has. */
   readonly unknown: string | undefined;
   readonly hasLooked: boolean;
   /** By service: its jobs as `SERVICE/JOB`. */
@@ -47,7 +47,7 @@ export interface GoneListing {
 
 type ListingContext = Pick<JobsContext, 'config' | 'catalog' | 'publicUrl' | 'listings' | 'lane'>;
 
-/** From what this process has read; undefined where no discovery service is watched. */
+/** From what this process has read; undefined if no discovery service is watched. */
 export function listingStatus(context: ListingContext): ListingStatus | undefined {
   const { discovery } = context.config;
   if (!discovery) return undefined;

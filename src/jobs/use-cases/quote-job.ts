@@ -36,7 +36,7 @@ export interface TermsPorts {
   readonly lane: Lane;
   readonly settings: Pick<JobsConfig, 'maxTimeoutSecs' | 'quoteTtlSecs'>;
   readonly offers: Offers;
-  /** Authenticate the prices of quotes; undefined where each quote is recorded before its answer. */
+  /** Authenticate the prices of quotes; undefined if each quote is recorded before its answer. */
   readonly quoteKeys: QuoteKeys | undefined;
   readonly quoteRealm: QuoteRealm;
   readonly receiptKeys: ReceiptKeys;

@@ -96,7 +96,7 @@ export interface RateStatus {
   readonly name: string;
   /** `missing`: the token is not offered. `old`: a fixed rate has not been changed for longer than the operator allows. */
   readonly state: 'current' | 'missing' | 'old';
-  /** Since the oldest of its sources was observed, or a fixed rate was seen first; undefined where it is not known. */
+  /** Since the oldest of its sources was observed, or a fixed rate was seen first; undefined if it is not known. */
   readonly ageSecs: number | undefined;
   readonly detail: string | undefined;
 }

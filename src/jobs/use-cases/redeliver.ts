@@ -65,7 +65,7 @@ export async function redeliver(
   return release(context, decoded, digest, appended.call_id ?? 0);
 }
 
-/** Why a job cannot be delivered for a payment, whatever its payer signs; undefined where it can. */
+/** Why a job cannot be delivered for a payment, whatever its payer signs; undefined if it can. */
 function obstacleOf(job: Job, { payment, refunds, refunding }: PaymentState): string | undefined {
   if (refunding) return 'its refund is being sent';
   if (refunds.length > 0) return 'a part of the payment was refunded, so the rest of it is refunded as well';
@@ -105,7 +105,7 @@ async function checkLostQuote(
 
 const unbound: BindingCheck = { kind: 'kept', bodyKeccak256: undefined };
 
-/** What is wrong with the payer's signature over the request; undefined where it holds. */
+/** What is wrong with the payer's signature over the request; undefined if it holds. */
 async function checkSignature(
   context: RedeliveryPorts,
   { method, path, bodySha256, redeliverySignature: signature }: BoundRequest,
@@ -130,7 +130,7 @@ async function checkSignature(
   }
 }
 
-/** Undefined where it is refunded instead. */
+/** Undefined if it is refunded instead. */
 async function redeliveryCommand(
   context: RedeliveryPorts,
   request: BoundRequest,

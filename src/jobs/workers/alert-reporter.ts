@@ -25,7 +25,7 @@ export interface Reporting {
   readonly log: OperatorLog;
   readonly receivers: readonly AlertReceiver[];
   readonly repeatSecs: number;
-  /** What this process sees now. Throws where it cannot look. */
+  /** What this process sees now. Throws if it cannot look. */
   readonly conditions: () => Promise<readonly AlertCondition[]>;
   /** How long the database is unreachable before the operator is alerted. */
   readonly awayAfter?: typeof patience;

@@ -10,7 +10,7 @@ import { listableJobs } from '../use-cases/listings.ts';
 
 const pollMs = 500;
 
-/** Looks for our own listings in the discovery service when it is due: one gateway at a time does. None where none is watched. */
+/** Looks for our own listings in the discovery service when it is due: one gateway at a time does. None if none is watched. */
 export function startListingWatcher(current: () => JobsContext): readonly Loop[] {
   const { config, log } = current();
   const { discovery } = config;
@@ -32,7 +32,7 @@ export function startListingWatcher(current: () => JobsContext): readonly Loop[]
   ];
 }
 
-/** Follows the looks of all gateways, for `/status`, the metrics and the alerts of this one. None where none is watched. */
+/** Follows the looks of all gateways, for `/status`, the metrics and the alerts of this one. None if none is watched. */
 export function startListingFollower(current: () => JobsContext): readonly Loop[] {
   const { config, log } = current();
   const { discovery } = config;

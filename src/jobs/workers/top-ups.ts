@@ -169,7 +169,7 @@ async function look(work: TopUps, { callId, stream: quoteDigest }: CallLease): P
   return { standing: 'paid', paid, creditMicros, beneficiary: { contractOn } };
 }
 
-/** The chain of a payer that is a contract; undefined where a key has signed. */
+/** The chain of a payer that is a contract; undefined if a key has signed. */
 function contractChainOf({ payment }: PaymentState): number | undefined {
   const signed = paymentFromData(payment);
   return isSignedByPayer(signed) ? undefined : chainIdOf(signed.network);

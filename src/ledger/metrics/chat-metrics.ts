@@ -49,7 +49,7 @@ export function createChatMetrics(registers: Registry[]): ChatMetrics {
     }) {
       const labels = {
         gen_ai_operation_name: 'chat',
-        // missing where another process ended the completion of one that died
+        // missing if another process ended the completion of one that died
         ...(upstream === undefined ? {} : { gen_ai_provider_name: upstream }),
         gen_ai_request_model: model,
       };

@@ -44,7 +44,7 @@ export interface FigureValue {
 /** A request that was answered. */
 export interface AnsweredRequest {
   readonly method: string;
-  /** The route's pattern; undefined where no route has the path. */
+  /** The route's pattern; undefined if no route has the path. */
   readonly route: string | undefined;
   readonly status: number;
   readonly secs: number;

@@ -57,7 +57,7 @@ export const creditEvents = {
       decimals,
       atoms: uint256,
       payer: address,
-      /** Of the credit; absent where an earlier version recorded it. */
+      /** Of the credit; absent if an earlier version recorded it. */
       currency: currency.optional(),
     }),
     transition: inAccount,

@@ -127,7 +127,7 @@ function checkData(type: EventType, data: unknown): void {
 
 /**
  * The canonical JSON of an event's data, as it will be hashed.
- * @throws ZodError where the data do not match their schema: a bug of ours, found before it is permanent
+ * @throws ZodError if the data do not match their schema: a bug of ours, found before it is permanent
  */
 export function encodeEventData(event: LedgerEvent): string {
   checkData(event.type, event.data);
@@ -147,7 +147,7 @@ const isLeaf = compileCheck(leafSchema);
 
 /**
  * Reads an event from its leaf, as bytes or text.
- * @throws ZodError, TypeError or SyntaxError where it is not an event of this version: a ledger is never guessed at
+ * @throws ZodError, TypeError or SyntaxError if it is not an event of this version: a ledger is never guessed at
  */
 export function decodeLeaf(leaf: Buffer | string): RecordedEvent {
   const json: unknown = JSON.parse(String(leaf));

@@ -253,7 +253,7 @@ export const paymentEvents = {
       amount: uint256,
       refunded_from: address,
       refunded_to: address,
-      /** Why it went to another address than the payer's; absent where it went to the payer. */
+      /** Why it went to another address than the payer's; absent if it went to the payer. */
       evidence: operatorText.optional(),
       ...ofTransfer,
       operator: operatorName,

@@ -100,7 +100,7 @@ export const recoveryEvents = {
           code: reason,
           /** The quote of this ledger that it names. */
           quote_digest: hex32.optional(),
-          /** Until when it can land again where a reorg removes its transfer, in Unix seconds. */
+          /** Until when it can land again if a reorg removes its transfer, in Unix seconds. */
           valid_before: uint256,
         })
         .optional(),

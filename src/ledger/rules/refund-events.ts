@@ -22,7 +22,7 @@ export const refundEvents = {
       amount: uint256,
       refund_to: address,
       ...sentBy,
-      /** The last final block at that moment; absent where no chain was asked. */
+      /** The last final block at that moment; absent if no chain was asked. */
       since_block: uint256.optional(),
       /** Why it is refunded although no block proves the payment. */
       evidence: operatorText.optional(),

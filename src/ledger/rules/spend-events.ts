@@ -13,7 +13,7 @@ const spend = {
   /** In the token's atoms. */
   amount: uint256,
 };
-/** Absent where another party landed the spend: then it has no transaction of ours. */
+/** Absent if another party landed the spend: then it has no transaction of ours. */
 const onChain = {
   transaction: hex32.optional(),
   block_number: uint256.optional(),
@@ -56,7 +56,7 @@ export const spendEvents = {
   },
   /**
    * Nothing was delivered for it, and it will not be paid out. Its nonce is free again; the spend itself is free for another
-   * request only where it was not given to its chain, since a transaction shows it to everyone.
+   * request only if it was not given to its chain, since a transaction shows it to everyone.
    */
   spend_released: {
     ...recordOnly,

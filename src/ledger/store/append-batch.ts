@@ -72,7 +72,7 @@ export interface EncodedCommand {
 
 /**
  * A command as the JSON that the append function reads. Event data is canonical text, stored byte for byte.
- * Throws where an event breaks its schema, so that it cannot fail a whole batch.
+ * Throws if an event breaks its schema, so that it cannot fail a whole batch.
  */
 export function encodeCommand(command: LaneCommand): EncodedCommand {
   const events = command.events.map(encodeEvent);
@@ -100,7 +100,7 @@ export function encodeCommand(command: LaneCommand): EncodedCommand {
   };
 }
 
-/** The same for a step of a chat. Throws where an amount is negative or exceeds 2^53. */
+/** The same for a step of a chat. Throws if an amount is negative or exceeds 2^53. */
 export function encodeCreditCommand(command: CreditCommand): EncodedCommand {
   const { stream, admit, credit, refused } = command;
   const events = command.events.map(encodeEvent);

@@ -88,7 +88,7 @@ export interface CreditCommand {
  */
 export interface CreditDetail {
   readonly per_minute?: number | null;
-  /** Absent where no limit is by day. */
+  /** Absent if no limit is by day. */
   readonly per_day?: number | null;
   readonly remaining?: number | null;
   /** Until the minute admits one more. */

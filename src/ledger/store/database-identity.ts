@@ -26,7 +26,7 @@ export function readTimeline(pool: pg.Pool): Promise<number | undefined> {
   );
 }
 
-/** By default every user of PostgreSQL may ask; undefined where an administrator or a provider forbids it. */
+/** By default every user of PostgreSQL may ask; undefined if an administrator or a provider forbids it. */
 async function ask<T>(pool: pg.Pool, text: string): Promise<T | undefined> {
   try {
     // raw SQL: functions and tables of PostgreSQL's own

@@ -44,7 +44,7 @@ export function readTokenDays(pool: pg.Pool, from: Date): Promise<TokenDay[]> {
     .execute();
 }
 
-/** Milliseconds; null where it has no payment. */
+/** Milliseconds; null if it has no payment. */
 export interface Percentiles {
   readonly p50: number | null;
   readonly p95: number | null;

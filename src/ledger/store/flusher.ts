@@ -75,7 +75,7 @@ interface Acknowledged {
 export interface Flusher {
   /**
    * Sends a batch until it is answered; `atOnce` where the first time sufficed.
-   * Rejects with the database's error where sending again cannot help, with LedgerInconsistentError where the ledger is not
+   * Rejects with the database's error where sending again cannot help, with LedgerInconsistentError if the ledger is not
    * the one that answered before.
    */
   send(
@@ -112,7 +112,7 @@ export function createFlusher(laneId: number, options: DatabaseOptions): Flusher
     if (last) acknowledged = { ...acknowledged, event: last };
   };
 
-  /** Why the ledger that lacks the last batch is not the one that answered it; undefined where it is. */
+  /** Why the ledger that lacks the last batch is not the one that answered it; undefined if it is. */
   const differenceOf = async (foundSeq: number): Promise<LedgerHalt | undefined> => {
     const { seq, event } = acknowledged;
     const fate = event && (await connection.read<Fate>(fateStatement(laneId, event)));

@@ -127,7 +127,7 @@ export interface LaneCommand {
   readonly endsAt?: number | undefined;
   /** A request that this append refuses, as its `copyKey` names it. */
   readonly refuses?: string | undefined;
-  /** Recorded only where no append has refused that request within the last ten minutes. */
+  /** Recorded only if no append has refused that request within the last ten minutes. */
   readonly unlessRefused?: string | undefined;
   readonly events: readonly LedgerEvent[];
   readonly claims?: readonly AnyClaim[];

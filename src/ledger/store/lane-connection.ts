@@ -17,7 +17,7 @@ interface AnswerRow<T> {
 
 /** One connection that is replaced when it breaks, for statements that may safely be sent again. */
 export interface LaneConnection {
-  /** The answer of an append statement. Rejects where the connection or the statement failed. */
+  /** The answer of an append statement. Rejects if the connection or the statement failed. */
   append(statement: string): Promise<Answer>;
   /** The same for a statement that reads. */
   read<T>(statement: string): Promise<T>;

@@ -87,7 +87,7 @@ export async function pendingMigrations(url: string): Promise<string[]> {
   ]);
 }
 
-/** Says that a newer version of this program has migrated the database; undefined where none has. */
+/** Says that a newer version of this program has migrated the database; undefined if none has. */
 export async function describeNewerDatabase(url: string): Promise<string | undefined> {
   return onOneConnection(url, (db) => describeNewer(db, migrationFolder));
 }

@@ -26,7 +26,7 @@ export interface PaymentRow {
   readonly refunded_at: string | null;
   readonly refund_transaction: string | null;
   readonly refunded_amount: string;
-  /** Why a refund is due, and since when; null where none is. */
+  /** Why a refund is due, and since when; null if none is. */
   readonly refund_due: string | null;
   readonly refund_due_since: string | null;
   /** When its refund was started, if that has not ended. */
@@ -63,7 +63,7 @@ export interface Projection {
 
 /**
  * One generation, or the active one, with its cursor.
- * @throws where there is no such generation any more
+ * @throws if there is no such generation any more
  */
 export async function readProjection(pool: pg.Pool, generation?: number): Promise<Projection> {
   const row = await queriesOn(pool)
@@ -84,7 +84,7 @@ export interface ProjectedTypes {
 
 /**
  * Of the next `max` events, those that the read models need, in order: every event of a stream whose payments or completions change, and the
- * events that move credit. Undefined where there is no next event.
+ * events that move credit. Undefined if there is no next event.
  */
 export async function readNext(
   pool: pg.Pool,

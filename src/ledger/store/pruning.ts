@@ -27,7 +27,7 @@ export function notePruned(pool: pg.Pool, kind: PrunedKind, count: number, lifeS
   return callFunction(pool, 'note_pruned', [kind, count, lifeSecs]);
 }
 
-/** True where a round is due: for one gateway, then for none until `everySecs` have passed. */
+/** True if a round is due: for one gateway, then for none until `everySecs` have passed. */
 export function beginPruneRound(pool: pg.Pool, everySecs: number): Promise<boolean> {
   return callFunction(pool, 'begin_prune_round', [everySecs * 1_000]);
 }

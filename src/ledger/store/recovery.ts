@@ -13,7 +13,7 @@ export interface Recovery {
   readonly searched: ReadonlySet<string>;
 }
 
-/** Undefined where the ledger never lost events. */
+/** Undefined if the ledger never lost events. */
 export async function readRecovery(pool: pg.Pool): Promise<Recovery | undefined> {
   // the character after the colon ends the range of their streams
   const rows = await queriesOn(pool)
@@ -41,7 +41,7 @@ export interface RecordedHalt {
   readonly foundSeq: number | undefined;
 }
 
-/** Undefined where the ledger is not halted. */
+/** Undefined if the ledger is not halted. */
 export async function readHalt(pool: pg.Pool): Promise<RecordedHalt | undefined> {
   const row = await queriesOn(pool)
     .selectFrom('tollbook.lane')

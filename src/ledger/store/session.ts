@@ -99,7 +99,7 @@ export class SessionError extends Error {
 /**
  * A connection to the ledger's database. Before its first use it is proven that one server process serves it alone, for settings are
  * that process's; then they are made, over those of the URL, and read back in another transaction. That costs three round trips, and
- * none later. Connecting fails with a SessionError where that is not so.
+ * none later. Connecting fails with a SessionError if that is not so.
  */
 export class Session extends pg.Client {
   /** Of the server, as it said at the start: behind a connection pooler, the pooler's own number. */
@@ -220,7 +220,7 @@ const proofTimeoutMs = 2_000;
 
 function ignore(): void {}
 
-/** @throws SessionError where the session does not fit the guarantees */
+/** @throws SessionError if the session does not fit the guarantees */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const session = new Session(sessionConfig(options));
   await session.connect();

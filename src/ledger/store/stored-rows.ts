@@ -13,7 +13,7 @@ export interface RowSnapshot {
   readonly head: number;
 }
 
-/** A row that is not the fold of the events; `stored` or `expected` is null where there is no such row. */
+/** A row that is not the fold of the events; `stored` or `expected` is null if there is no such row. */
 export interface WrongRow {
   readonly table: string;
   readonly expected: Readonly<Record<string, unknown>> | null;

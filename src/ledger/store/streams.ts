@@ -135,7 +135,7 @@ export function firingClaim({ kind, name, id }: Firing, binding: string): Claim 
   return { kind: 'trigger', owner: name, scope: kind, key: id, binding };
 }
 
-/** The stream that holds a claim, whatever it is bound to; undefined where none does. */
+/** The stream that holds a claim, whatever it is bound to; undefined if none does. */
 export async function findClaim(pool: pg.Pool, claim: Claim): Promise<string | undefined> {
   const holder = await queriesOn(pool)
     .selectFrom('tollbook.claim')

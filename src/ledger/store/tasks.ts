@@ -20,7 +20,7 @@ export interface BegunRound<Payload> {
   readonly begunAt: Date;
 }
 
-/** Begins the next round of a task; undefined where it is not due, or another process has it. */
+/** Begins the next round of a task; undefined if it is not due, or another process has it. */
 export async function beginRound<Payload>(
   pool: pg.Pool,
   { kind, queue, key }: TaskName,
@@ -38,11 +38,11 @@ export interface EndedRound<Payload> {
   /** When the next round may begin. */
   readonly dueMs: number;
   readonly payload: Payload;
-  /** Why the round did not end well; undefined where it did. */
+  /** Why the round did not end well; undefined if it did. */
   readonly error?: string | undefined;
 }
 
-/** Ends a round. False where another process has begun the next one. */
+/** Ends a round. False if another process has begun the next one. */
 export function endRound<Payload extends object>(
   pool: pg.Pool,
   { kind, queue, key }: TaskName,
@@ -51,7 +51,7 @@ export function endRound<Payload extends object>(
   return callFunction(pool, 'end_round', [kind, queue, key, round, dueMs, payload, error ?? null]);
 }
 
-/** A process still works on its round. False where another one has begun the next one. */
+/** A process still works on its round. False if another one has begun the next one. */
 export function renewRound(
   pool: pg.Pool,
   { kind, queue, key }: TaskName,

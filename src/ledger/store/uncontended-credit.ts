@@ -5,7 +5,7 @@ import { isPlain, joined, type UncontendedParts, uncontendedParts } from './unco
 type Settlement = Extract<CreditMove, { readonly op: 'settle' }>;
 
 /**
- * The parts of a chat's step; undefined where it is always decided: a request that is only counted, a hold that is ended for another
+ * The parts of a chat's step; undefined if it is always decided: a request that is only counted, a hold that is ended for another
  * process, and moves of credit outside chats.
  */
 export function creditParts(

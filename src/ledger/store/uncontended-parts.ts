@@ -37,7 +37,7 @@ export interface UncontendedParts {
 }
 
 /**
- * A command's parts; undefined where its kind is always decided: it frees claims, changes a call otherwise than by adding, releasing,
+ * A command's parts; undefined if its kind is always decided: it frees claims, changes a call otherwise than by adding, releasing,
  * checking or completing it, sums refusals or quotes, ends a halt, or has text that would have to be escaped.
  */
 export function uncontendedParts(

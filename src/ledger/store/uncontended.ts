@@ -11,7 +11,7 @@ import { detailOf } from './uncontended-credit.ts';
 import { separators, type UncontendedParts } from './uncontended-parts.ts';
 
 /**
- * The batch as one text for `tollbook.append_uncontended`, in one simple-protocol message as `appendStatement()` is; undefined where two of
+ * The batch as one text for `tollbook.append_uncontended`, in one simple-protocol message as `appendStatement()` is; undefined if two of
  * its commands meet or one is of a kind that is always decided.
  */
 export function uncontendedStatement(

@@ -24,7 +24,7 @@ function mayWorkAs(oid: string): string {
   return `pg_has_role(current_user, ${oid}, case when current_setting('server_version_num')::int >= 160000 then 'SET' else 'MEMBER' end)`;
 }
 
-/** The writer role, if this user can work as it; undefined where the database does not allow roles. */
+/** The writer role, if this user can work as it; undefined if the database does not allow roles. */
 export async function grantedWriterRole(url: string): Promise<string | undefined> {
   const client = await openSession({ url });
   try {
@@ -94,7 +94,7 @@ export async function createWriterRole(
 
 /**
  * Creates the role that may only read, by default the database's own, where this user may. It gets no member.
- * Returns its name; undefined where it does not exist.
+ * Returns its name; undefined if it does not exist.
  */
 export async function createReaderRole(db: Kysely<unknown>, given?: string): Promise<string | undefined> {
   const { rows } = await sql<{ role: string; mayCreate: boolean }>`

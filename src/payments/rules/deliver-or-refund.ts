@@ -34,7 +34,7 @@ interface RecordRefund {
   readonly to: string;
   /** Although the call was delivered or may still be. */
   readonly isGoodwill: boolean;
-  /** What the chain shows of it; undefined where it was not asked yet. */
+  /** What the chain shows of it; undefined if it was not asked yet. */
   readonly shown: EventData<'refunded'> | undefined;
 }
 

@@ -9,7 +9,7 @@ import { type QuoteEcho, quoteEcho } from './quote-echo.ts';
 export interface OfferExtra {
   readonly digest: Hex;
   readonly secret: string;
-  /** Authenticates the quote; undefined where the gateway has no key for it, and the ledger has the quote. */
+  /** Authenticates the quote; undefined if the gateway has no key for it, and the ledger has the quote. */
   readonly echo: QuoteEcho | undefined;
 }
 
@@ -23,7 +23,7 @@ export function publicExtra(digest: Hex): Readonly<Record<string, unknown>> {
   return { quoteDigest: digest };
 }
 
-/** What a payment echoes; undefined where it is missing or malformed. */
+/** What a payment echoes; undefined if it is missing or malformed. */
 export interface EchoedExtra {
   readonly quoteDigest: Hex | undefined;
   readonly offerSecret: string | undefined;

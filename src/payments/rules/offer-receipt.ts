@@ -26,7 +26,7 @@ export type ReceiptPayload = {
   readonly resourceUrl: string;
   readonly payer: string;
   readonly issuedAt: number;
-  /** Undefined where it shall not say which transfer paid. */
+  /** Undefined if it shall not say which transfer paid. */
   readonly transaction?: string;
 };
 

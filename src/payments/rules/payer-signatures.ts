@@ -8,7 +8,7 @@ interface NamedPayment {
   readonly asset: Address;
   /** The payment's. */
   readonly nonce: Hex;
-  /** Undefined where the payer does not know it, and for a version 1 payment, which names none. */
+  /** Undefined if the payer does not know it, and for a version 1 payment, which names none. */
   readonly quoteDigest: Hex | undefined;
 }
 

@@ -89,7 +89,7 @@ export interface Refunding {
   /** Whose transaction it is, and its nonce where that is known. */
   readonly sender?: string | undefined;
   readonly senderNonce?: number | undefined;
-  /** What the wallet answered; undefined where it is unknown whether it was sent. */
+  /** What the wallet answered; undefined if it is unknown whether it was sent. */
   readonly transaction?: string | undefined;
   /** The operator who says that it was not sent. */
   readonly notSentBy?: string | undefined;
@@ -107,7 +107,7 @@ export interface CallState {
   readonly status: 'enqueued' | 'delivered' | 'completed' | 'dead_lettered';
   /** The attempt that completed it: its result is stored under this number. */
   readonly attempt?: number;
-  /** What it was completed with; undefined where its runner's result was not kept. */
+  /** What it was completed with; undefined if its runner's result was not kept. */
   readonly result?: RecordedResult;
 }
 
@@ -250,7 +250,7 @@ function startedRefund({ at, data }: EventOf<'refund_started'>): Refunding {
 }
 
 /**
- * It was sent, whatever somebody has said before. Its nonce counts only where the account that it was started for has signed it: a Safe's
+ * It was sent, whatever somebody has said before. Its nonce counts only if the account that it was started for has signed it: a Safe's
  * transaction is sent by anyone, and the spent nonce of that account proves nothing about the Safe's.
  */
 export function sentRefund(

@@ -26,7 +26,7 @@ export function settleEndSecs(validBefore: bigint, marginSecs: number): number {
   return Number(validBefore) - marginSecs + 1;
 }
 
-/** Why a signature's validity (Unix seconds) does not fit the window: a reason code. Undefined where it fits. */
+/** Why a signature's validity (Unix seconds) does not fit the window: a reason code. Undefined if it fits. */
 export function windowError(
   validAfter: bigint,
   validBefore: bigint,

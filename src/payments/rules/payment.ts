@@ -81,7 +81,7 @@ export function checkPayment(
 
 /**
  * A signed payment, whether or not it is valid: to check whose signature it is.
- * Undefined where its fields are malformed.
+ * Undefined if its fields are malformed.
  */
 export function readSignedPayment(decoded: DecodedPayment, token: PaymentToken): SignedPayment | undefined {
   const terms = schemes[decoded.transferMethod].readTerms(decoded.payload);

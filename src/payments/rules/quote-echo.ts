@@ -138,7 +138,7 @@ export function authenticQuote(
   return { data: provenQuoteToData(quote, option, hashes), keyId: key.id };
 }
 
-/** Undefined where a term is not spelt as any option's is. */
+/** Undefined if a term is not spelt as any option's is. */
 function optionOf({ echo, ...terms }: EchoedTerms): SettlementOption | undefined {
   const { network, transferMethod, asset, eip712Name, eip712Version } = terms;
   const payTo = parseAddress(terms.payTo);

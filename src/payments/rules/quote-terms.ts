@@ -19,7 +19,7 @@ const termNames = [
 ] as const;
 
 /**
- * The term in which a payment differs from the option of its quote that is nearest to it; undefined where it is one of them. The gateway
+ * The term in which a payment differs from the option of its quote that is nearest to it; undefined if it is one of them. The gateway
  * starts no other payment, so that a difference shows an edited event.
  */
 export function termsDiffer(options: RecordedOptions, payment: SignedPaymentData): string | undefined {

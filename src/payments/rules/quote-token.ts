@@ -27,7 +27,7 @@ export function writeQuoteToken(quote: Quote, proof: string): string {
   return `${Buffer.from(canonicalJson(quoteTerms(quote)), 'utf8').toString('base64url')}.${proof}`;
 }
 
-/** Undefined where the text is not exactly what {@link writeQuoteToken} writes for the quote that it names. */
+/** Undefined if the text is not exactly what {@link writeQuoteToken} writes for the quote that it names. */
 export function readQuoteToken(token: string): ReadToken | undefined {
   const [encoded = '', proof, ...more] = token.split('.');
   if (token.length > mostTokenChars || proof === undefined || more.length > 0) return undefined;

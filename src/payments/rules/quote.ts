@@ -193,7 +193,7 @@ export function optionFromJson(json: OptionData): SettlementOption {
   };
 }
 
-/** The credit that a payment of a quote buys, in micros; undefined where that option of the quote sells none. */
+/** The credit that a payment of a quote buys, in micros; undefined if that option of the quote sells none. */
 export function creditOf(
   quote: Pick<EventData<'quote_issued'>, 'options'>,
   payment: Pick<SignedPaymentData, 'network' | 'transfer_method' | 'asset' | 'pay_to' | 'amount'>,
@@ -299,7 +299,7 @@ export type BindingCheck =
 
 /**
  * Whether a quote may be paid by this payer for this body.
- * @param payer in lower case; undefined where it is not known yet
+ * @param payer in lower case; undefined if it is not known yet
  */
 export function checkBinding(
   { requester, inputsHash }: QuoteBinding,

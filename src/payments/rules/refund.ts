@@ -15,7 +15,7 @@ export const refundReasonTexts: Readonly<Record<string, string>> = {
   recovered: 'the chain shows it, and no call was made for it',
 } satisfies Record<RefundReason, string>;
 
-/** Why a refund is due for a payment; undefined where none is, or the whole of it was refunded. */
+/** Why a refund is due for a payment; undefined if none is, or the whole of it was refunded. */
 export function refundReason(payment: PaymentState): RefundReason | undefined {
   if (payment.status !== 'settled' || payment.isRefunded) return undefined;
   if (payment.call) return payment.call.status === 'dead_lettered' ? 'dead_lettered' : undefined;

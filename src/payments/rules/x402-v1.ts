@@ -38,7 +38,7 @@ export function networkOfV1(name: string): Caip2 | undefined {
   return chainId === undefined ? undefined : `eip155:${chainId}`;
 }
 
-/** The version 1 name of a network; undefined where it has no such name, so that version 1 clients cannot pay there. */
+/** The version 1 name of a network; undefined if it has no such name, so that version 1 clients cannot pay there. */
 export function v1NameOf(network: Caip2): string | undefined {
   return names.get(network);
 }

@@ -6,7 +6,7 @@ import { paymentClaimKeys } from './claims.ts';
 
 /** What the ledger knows about a payment as it arrives. */
 export interface KnownPayment {
-  /** The streams that claimed it: none for a new payment, several only where the payment leaves its asset open. */
+  /** The streams that claimed it: none for a new payment, several only if the payment leaves its asset open. */
   readonly streams: readonly string[];
   /** The quote it names; without events where it names none, or one that was never issued. */
   readonly quote: StreamReading;

@@ -48,7 +48,7 @@ function nameOf({ queue, key }: Pick<TaskName, 'queue' | 'key'>): RateName {
   return { network: network as Caip2, asset: asset as Address, terms: Buffer.from(key, 'hex') };
 }
 
-/** Begins the next round of a rate; undefined where it is not due, or another gateway asks. */
+/** Begins the next round of a rate; undefined if it is not due, or another gateway asks. */
 export async function beginRateRound(
   pool: pg.Pool,
   name: RateName,
@@ -58,7 +58,7 @@ export async function beginRateRound(
   return begun && { round: begun.round, state: stateOf(begun.payload), recorded: begun.payload.recorded };
 }
 
-/** Ends a round. False where another gateway has begun the next one. */
+/** Ends a round. False if another gateway has begun the next one. */
 export function endRateRound(
   pool: pg.Pool,
   name: RateName,

@@ -30,7 +30,7 @@ export function unexplainedTransferClaims(record: EventData<'operator_transfer_r
 
 /**
  * The claims of a spend, however the authorization is spelled. `nonce`: one spend at a time per account and nonce. `request`:
- * one request per spend; it outlives the other, and is freed only where the spend was not made public.
+ * one request per spend; it outlives the other, and is freed only if the spend was not made public.
  * @param digest EIP-712 digest of everything that is signed
  */
 export function spendClaims(

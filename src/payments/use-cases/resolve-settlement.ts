@@ -44,7 +44,7 @@ export interface ResolutionPorts extends SettlementPorts, LookPorts {
   readonly tracing?: Tracing | undefined;
 }
 
-/** Limits the simultaneous settle requests, since each may take long: undefined where all slots are taken. */
+/** Limits the simultaneous settle requests, since each may take long: undefined if all slots are taken. */
 export type SettleSlots = <T>(settle: () => Promise<T>) => Promise<T | undefined>;
 
 /** A payment without an outcome, with all that is needed to find it. */

@@ -59,7 +59,7 @@ function logNotSettled(
 
 /**
  * Has the facilitator settle a payment, also repeatedly: its authorization can be used only once.
- * @throws LedgerInconsistentError where the ledger is halted: nothing was sent
+ * @throws LedgerInconsistentError if the ledger is halted: nothing was sent
  */
 export async function requestSettlement(
   context: SettlementPorts,

@@ -14,11 +14,11 @@ import type { LedgerDatabase } from '../../ledger/store/database.ts';
 export interface ConsoleSite extends PageHost {
   readonly console: ConsoleConfig;
   readonly ledger: OperatorLedger & { readonly db: LedgerDatabase };
-  /** Undefined where no jobs are sold. */
+  /** Undefined if no jobs are sold. */
   readonly jobs: (() => JobsContext) | undefined;
-  /** Undefined where no models are sold. */
+  /** Undefined if no models are sold. */
   readonly chat: (() => ChatContext) | undefined;
-  /** Proves events of the ledger; undefined where it is not sealed. */
+  /** Proves events of the ledger; undefined if it is not sealed. */
   readonly log: LogReader | undefined;
   /** The public keys of the log's present generation, as auditors are given them. */
   readonly logKeys: () => Promise<readonly string[]>;

@@ -8,7 +8,7 @@ export type Filters = Readonly<Record<string, (text: string) => boolean>>;
 /** The place of a table's page, such as `before=1234`. */
 export const isCursor = (text: string): boolean => /^[1-9]\d{0,14}$/.test(text);
 
-/** A page for filters that cannot be read; undefined where all can. A filter left out would show everything. */
+/** A page for filters that cannot be read; undefined if all can. A filter left out would show everything. */
 export function unreadableView(values: URLSearchParams, filters: Filters): View | undefined {
   for (const [name, isReadable] of Object.entries(filters)) {
     const given = values.getAll(name).filter((text) => text !== '');
@@ -19,7 +19,7 @@ export function unreadableView(values: URLSearchParams, filters: Filters): View 
   return undefined;
 }
 
-/** Shows a page only where its filters can be read. */
+/** Shows a page only if its filters can be read. */
 export function readable<V extends { readonly query: URLSearchParams }>(
   filters: Filters,
   handle: Handle<V>,

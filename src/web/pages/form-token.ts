@@ -19,7 +19,7 @@ export function makeFormToken([secret]: RotatingSecret, visitor: string, nowMs: 
   return `${content}.${proofOf(secret, visitor, content)}`;
 }
 
-/** The token that a form came with; undefined where it was not made for this visitor, or too long ago. */
+/** The token that a form came with; undefined if it was not made for this visitor, or too long ago. */
 export function readFormToken(
   secrets: RotatingSecret,
   visitor: string,

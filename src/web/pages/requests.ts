@@ -25,7 +25,7 @@ export type Admission<V> =
   | { readonly kind: 'admitted'; readonly visit: V }
   | { readonly kind: 'refused'; readonly answer: Answer };
 
-/** @param again the page with the typed values of its form; undefined where no form was sent */
+/** @param again the page with the typed values of its form; undefined if no form was sent */
 type Admit<Any, V> = (visit: Any, again: string | undefined) => Admission<V> | Promise<Admission<V>>;
 
 export interface FormOptions<Any> {
@@ -69,7 +69,7 @@ const lookUpForm: FormToken = { id: '', madeAtMs: 0 };
 const maxKeptChars = 4_000;
 const maxFormBytes = 32_768;
 
-/** @param app undefined where no route is added */
+/** @param app undefined if no route is added */
 export function createRequests<Host extends PageHost>(
   frame: Frame<Host>,
   app: FastifyInstance | undefined,

@@ -28,9 +28,9 @@ export interface PageHost {
 /** What the customers' pages are made from. */
 export interface Site extends PageHost {
   readonly chat: () => ChatContext;
-  /** Undefined where no jobs are sold. */
+  /** Undefined if no jobs are sold. */
   readonly jobs: (() => JobsContext) | undefined;
-  /** Proves events of the ledger; undefined where it is not sealed. */
+  /** Proves events of the ledger; undefined if it is not sealed. */
   readonly log: LogReader | undefined;
   readonly completions: Completions;
 }
@@ -50,7 +50,7 @@ export interface VisitOf<Host extends PageHost> {
   readonly path: string;
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** Undefined where no user is signed in. */
+  /** Undefined if no user is signed in. */
   readonly visitor: Visitor | undefined;
   /** The token for the forms of this page. */
   readonly token: string;

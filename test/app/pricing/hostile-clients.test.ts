@@ -134,7 +134,7 @@ test.each([
   expect(await raw(url, `POST ${route} HTTP/1.1\r\nHost: x\r\n${rest}`)).toContain(' 200 ');
 });
 
-test('over HTTP/1.1 a message that is too large has an answer also where its length is not known', async () => {
+test('over HTTP/1.1 a message that is too large has an answer also if its length is not known', async () => {
   const { url } = await startPricing();
   const type = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
   const chunk = `8000\r\n${'x'.repeat(0x8000)}\r\n`;

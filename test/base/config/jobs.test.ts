@@ -366,7 +366,7 @@ describe('networks', () => {
     ]);
   });
 
-  it('have the public RPC of their chain only where the configuration says so, with a warning', async () => {
+  it('have the public RPC of their chain only if the configuration says so, with a warning', async () => {
     const withPublic = networks.replace('https://rpc.example', 'public');
     const { config, warnings } = await parse(minimal() + withPublic);
     expect(config.jobs?.networks.get('eip155:8453')?.rpcUrl).toBe('https://mainnet.base.org');
@@ -394,7 +394,7 @@ describe('networks', () => {
 });
 
 describe('confirm = "required"', () => {
-  it('is refused where no RPC can confirm settlements', async () => {
+  it('is refused if no RPC can confirm settlements', async () => {
     const text = minimal('confirm = "required"').replace('eip155:8453', 'eip155:999999999999');
     expect(await mistakesIn(text)).toEqual([
       '- networks: confirm = "required" needs an rpc_url for eip155:999999999999',

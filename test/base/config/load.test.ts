@@ -164,7 +164,7 @@ describe('features', () => {
     ]);
   });
 
-  it.each(['jobs', 'pricing', 'x403'])('are refused where one is unknown, as %s is', async (name) => {
+  it.each(['jobs', 'pricing', 'x403'])('are refused if one is unknown, as %s is', async (name) => {
     expect(await wrongs(minimal(`features = ["${name}"]`))).toEqual([
       'features[0]: must be "x402" or "chat"',
     ]);

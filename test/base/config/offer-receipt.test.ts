@@ -13,7 +13,7 @@ const table = (lines: string): string => `${minimal()}[offer_receipt]\n${lines}`
 const jobsOf = async (text: string, files = {}) => (await parse(text, files, variables)).config.jobs;
 const wrong = (lines: string) => mistakesIn(table(lines), {}, variables);
 
-test('offers and receipts are signed only where the file has [offer_receipt], with keys of 32 bytes from the environment or a file', async () => {
+test('offers and receipts are signed only if the file has [offer_receipt], with keys of 32 bytes from the environment or a file', async () => {
   expect((await jobsOf(minimal()))?.offerReceipt).toBeUndefined();
   const both = table('format = "jws"\nkey = ["env:OFFER_KEY", "env:SECOND"]');
   expect((await jobsOf(both))?.offerReceipt).toEqual({

@@ -69,7 +69,7 @@ test.each([
   },
 );
 
-test('keys about sources are refused where the rate is fixed: they would be ignored', async () => {
+test('keys about sources are refused if the rate is fixed: they would be ignored', async () => {
   for (const key of ['rate_max_deviation_bps', 'rate_min_sources', 'rate_bound_bps'])
     expect(await wrongs(`${minimal()}${key} = 5\n`)).toEqual([
       expect.stringContaining(`accepted_tokens[0].${key}: would be ignored`),

@@ -115,7 +115,7 @@ describe('top-ups', () => {
     expect(messages.filter((line) => line.includes(message))).toHaveLength(1);
   });
 
-  it('are refused where no RPC proves a payment, unless confirm is never', async () => {
+  it('are refused if no RPC proves a payment, unless confirm is never', async () => {
     expect((await wrongs(unproven(''), {}, variables)).join('\n')).toContain(
       'no RPC proves payments on eip155:987654321',
     );

@@ -5,7 +5,7 @@ test('a pause ends after its time', async () => {
   expect(await pause(1)).toBe(true);
 });
 
-test('a pause ends early where its signal aborts, also where it aborted before', async () => {
+test('a pause ends early where its signal aborts, also if it aborted before', async () => {
   const controller = new AbortController();
   const pausing = pause(60_000, controller.signal);
   controller.abort();

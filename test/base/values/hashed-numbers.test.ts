@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { HashedNumbers } from '../../../src/base/values/hashed-numbers.ts';
 import { propertyRuns } from '../../support/property-runs.ts';
 
-test('numbers by hashed texts are those of a map, also where they are set again and where they are many', () => {
+test('numbers by hashed texts are those of a map, also if they are set again and where they are many', () => {
   const changes = fc.array(fc.tuple(fc.nat(3_000), fc.nat()), { maxLength: 6_000, size: 'max' });
   fc.assert(
     fc.property(changes, (sets) => {

@@ -46,7 +46,7 @@ describe('a month in a time zone', () => {
   });
 });
 
-test('a day begins at its first instant, also where its midnight does not exist or comes twice', () => {
+test('a day begins at its first instant, also if its midnight does not exist or comes twice', () => {
   // 2026-03-29 in Beirut begins at one o'clock; 2026-10-25 in Beirut has its midnight twice
   const beirut = zone('Asia/Beirut');
   for (const day of ['2026-03-29', '2026-10-25', '2026-10-24', '2026-10-26']) {

@@ -87,7 +87,7 @@ test('progress under a lease that is lost, of another token or malformed is refu
   expect((await gateway.get(to.path, to.bearer)).json.progress).toMatchObject({ fraction: 0.9 });
 });
 
-test('a runner reports no progress of a call of another runner, also where it knows the lease', async () => {
+test('a runner reports no progress of a call of another runner, also if it knows the lease', async () => {
   const database = await createDatabase();
   const gateway = await start(database, leased);
   const to = await paid(gateway);

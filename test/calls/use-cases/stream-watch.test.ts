@@ -72,7 +72,7 @@ test('a thousand who wait for as many streams cost one query a look, and each is
   expect(madeLooks).toBeLessThan(100);
 });
 
-test('who begins to wait after the event was recorded is woken, also where the ledger has not grown since', async () => {
+test('who begins to wait after the event was recorded is woken, also if the ledger has not grown since', async () => {
   const { watch, lane } = watchOf(await createDatabase());
   const stream = newStream();
   await lane.append({ stream, events: [refused()] });

@@ -102,7 +102,7 @@ function* acceptanceViolations(
   }
 }
 
-/** Whether it is this request that the payment pays for; true where it was never started. */
+/** Whether it is this request that the payment pays for; true if it was never started. */
 function isOwnRequest(payment: RecordedPayment | undefined, { body }: Presentation): boolean {
   return !payment || payment.bodySha256 === sha256(body);
 }

@@ -95,7 +95,7 @@ function* answerFaults(
   if (earned.length > most)
     yield { kind: 'charged_though_refused', words: `${words} is earned, and no request of it got an answer` };
   if (!chain.landed.has(authHash) || earned.length > 0) return;
-  // one that a third party landed while no request had it belongs to none, and its account gets it back: also where the append of a
+  // one that a third party landed while no request had it belongs to none, and its account gets it back: also if the append of a
   // killed gateway arrives after the refusal
   const refusedAt = Math.min(...requests.map(({ attempts }) => attempts.at(-1)?.sentAt ?? Infinity));
   if (isFrontRun && !isBound(own, refusedAt)) return;

@@ -28,7 +28,7 @@ export function* workViolations(
   yield* runViolations(payments, runs);
 }
 
-/** An idempotency key names one payment, also where the events of an earlier one were lost. */
+/** An idempotency key names one payment, also if the events of an earlier one were lost. */
 export function* idempotencyViolations(runs: readonly RunnerRun[]): Generator<Violation> {
   const keys = new Map<string, string>();
   for (const { callId, idempotencyKey, quoteDigest } of runs) {

@@ -136,7 +136,7 @@ describe('a chat request', () => {
     expect(errorOf(chatBody(extra))).toEqual({ type: 'invalid_request_error', code, param, message: text });
   });
 
-  test('is refused where it is too long', () => {
+  test('is refused if it is too long', () => {
     expect(errorOf(chatBody({ model: 'm'.repeat(201) }))).toMatchObject({ param: 'model' });
     const messages = Array.from({ length: 10_001 }, () => ({ role: 'user', content: '' }));
     expect(errorOf(chatBody({ messages }))).toMatchObject({ param: 'messages', code: 'invalid_value' });
@@ -147,7 +147,7 @@ describe('a chat request', () => {
     expect(errorOf(Buffer.from(text))).toMatchObject({ code: 'invalid_json', param: null });
   });
 
-  test('is refused where it is nested too deep, before it is parsed', () => {
+  test('is refused if it is nested too deep, before it is parsed', () => {
     const bomb = Buffer.from(`{"model":"m","messages":${'['.repeat(1_000_000)}`);
     expect(errorOf(bomb).message).toBe('The request body is nested deeper than 128 levels.');
   });
@@ -162,7 +162,7 @@ describe('a chat request', () => {
     expect(fastestMs(() => readChatRequest(body))).toBeLessThan(10 * parseMs + 5);
   });
 
-  test('is refused where it has too many values, before it is parsed', () => {
+  test('is refused if it has too many values, before it is parsed', () => {
     const many = Buffer.from(`{"model":"m","messages":[${'0,'.repeat(5_000_000)}0]}`);
     expect(errorOf(many).message).toBe(
       'The request body holds more than 60000 values: commas, colons and opening brackets are counted.',

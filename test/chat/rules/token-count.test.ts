@@ -17,7 +17,7 @@ describe('the tokens of a text', () => {
     expect(await countTokens(text)).toBe(tokens);
   });
 
-  test('are those of the tokenizer, also where a long text is read in pieces', async () => {
+  test('are those of the tokenizer, also if a long text is read in pieces', async () => {
     const text = sentence.repeat(500);
     expect(await countTokens(text)).toBe(encode(text).length);
   });

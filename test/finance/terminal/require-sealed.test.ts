@@ -43,7 +43,7 @@ async function endsOf(commands: Record<string, readonly string[]>, env: Record<s
   );
 }
 
-test('--require-sealed ends with 0 where a checkpoint covers every event that is used, with 2 where none does yet, and with 1 where one was changed', async () => {
+test('--require-sealed ends with 0 if a checkpoint covers every event that is used, with 2 where none does yet, and with 1 if one was changed', async () => {
   const { database, gateway, from, config } = await paid(chain);
   await gateway.stop();
   const { env } = config;

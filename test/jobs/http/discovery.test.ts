@@ -50,7 +50,7 @@ async function start(options: { runnerUrl?: string; top?: string } = {}) {
   return { gateway, check: await documentOf(gateway) };
 }
 
-/** The parts of a text in the form of llmstxt.org; throws where it has another form. */
+/** The parts of a text in the form of llmstxt.org; throws if it has another form. */
 function readLlmsText(text: string) {
   const match = /^# ([^\n]+)\n\n> ([^\n]+)\n\n([^]*?)\n\n(?=## )([^]*)$/.exec(text);
   if (!match) throw new Error('no H1, summary and sections');

@@ -20,7 +20,7 @@ async function start(database: TestDatabase) {
   return { gateway, ask };
 }
 
-test('a completion of a call that was given up is refused, also where a process died after it had stored the result', async () => {
+test('a completion of a call that was given up is refused, also if a process died after it had stored the result', async () => {
   const database = await createDatabase();
   const { gateway, ask } = await start(database);
   const call = await pay(gateway);
@@ -37,7 +37,7 @@ test('a completion of a call that was given up is refused, also where a process 
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('what a runner says of a failure is recorded, also where its 500th character is half of a surrogate pair', async () => {
+test('what a runner says of a failure is recorded, also if its 500th character is half of a surrogate pair', async () => {
   const database = await createDatabase();
   const { gateway, ask } = await start(database);
   const call = await pay(gateway);

@@ -82,7 +82,7 @@ async function paid(gateway: TestGateway): Promise<{ path: string; bearer: Recor
   };
 }
 
-/** True where the promise has not settled yet. */
+/** True if the promise has not settled yet. */
 function isOpen(promise: Promise<unknown>): Promise<boolean> {
   return Promise.race([promise.then(() => false), Promise.resolve(true)]);
 }

@@ -151,7 +151,7 @@ test('a long body that does not fit its job counts as several requests: its chec
   expect(await statusOf(good, '198.51.100.22')).toBe(429);
 });
 
-test('a long body that does not fit its job is checked and counted once, also where a payment comes with it', async () => {
+test('a long body that does not fit its job is checked and counted once, also if a payment comes with it', async () => {
   const { gateway } = await start('[limits]\nrequests_per_minute = 10', {
     top: 'quote_key = "env:QUOTE_KEY"\npublic_url = "http://jobs.example"',
     env: { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' },

@@ -257,7 +257,7 @@ describe('a payment whose start waits at one gateway is not refused at another',
 });
 
 // the last one: it moves the clock of the chain, which all share
-test('a landed payment buys its call also where its offer is of a moment at which the clock was two hours ahead', async () => {
+test('a landed payment buys its call also if its offer is of a moment at which the clock was two hours ahead', async () => {
   const database = await createDatabase();
   await database.moveClock(7_200);
   const gateway = await startTestGateway({ database, chain });
@@ -270,7 +270,7 @@ test('a landed payment buys its call also where its offer is of a moment at whic
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('a refused payment is recorded also where it landed long before it is presented', async () => {
+test('a refused payment is recorded also if it landed long before it is presented', async () => {
   const { database, gateway } = await startWithDatabase({ chain });
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
   const [first, second] = [await signOffer(offer), await signOffer(offer)];

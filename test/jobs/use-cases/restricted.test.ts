@@ -199,7 +199,7 @@ test('a used nonce is free on another job and for another caller', async () => {
   }
 });
 
-test('one delegated signature buys one call, also where a payment that was refused lands late', async () => {
+test('one delegated signature buys one call, also if a payment that was refused lands late', async () => {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   const { gateway, database } = await start({ facilitatorUrl: proxy.url });
   const caller = await callerHeaders('x', { nonce: 'again' });

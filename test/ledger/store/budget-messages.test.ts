@@ -11,7 +11,7 @@ describe('a message about a budget', () => {
         'budget_from', '2026-11-30')
     from unnest($2::int[]) as tries`;
 
-  test('is sent by one process at a time, and again where that one ended', async () => {
+  test('is sent by one process at a time, and again if that one ended', async () => {
     const database = await createDatabase();
     const account = await fund(database, laneOn(database), 0n);
     await database.asOwner((owner) => owner.query(insert, [account, [0]]));

@@ -49,7 +49,7 @@ const anySignable: fc.Arbitrary<Signable> = fc.oneof(
   anyReceipt.map((payload) => ({ kind: 'receipt' as const, payload })),
 );
 
-/** The payload, by the official package; throws where the signature is not by the key. */
+/** The payload, by the official package; throws if the signature is not by the key. */
 async function officially(kind: Signable['kind'], signed: Signed, [key]: readonly [OfferKey, ...OfferKey[]]) {
   if (signed.format === 'jws') {
     const jwk = createPublicKey({ key: key.methods(did)[0]?.publicKeyJwk ?? {}, format: 'jwk' });

@@ -145,7 +145,7 @@ test('a filter that cannot be read, or a number that is not confirmed, changes n
   }
 });
 
-test('a list is refused where its filter cannot be read', async () => {
+test('a list is refused if its filter cannot be read', async () => {
   const { site } = await startCalls();
   const viewer = browserOf(site, await signInOperator(site, { role: 'viewer' }));
   for (const path of [

@@ -194,7 +194,7 @@ describe('JSON with a value a line', () => {
 }`);
   });
 
-  test('ends at its length, also where it is deeper than any', () => {
+  test('ends at its length, also if it is deeper than any', () => {
     const deep = '['.repeat(100_000) + ']'.repeat(100_000);
     expect(indentedJson(deep, 5_000).length).toBeLessThanOrEqual(5_000);
     expect(indentedJson(`"${'x'.repeat(1_000_000)}"`, 5_000)).toHaveLength(5_000);

@@ -10,7 +10,7 @@ export interface Posting {
   readonly amountMicros: bigint;
 }
 
-/** The posting of an event; undefined where no credit moves. */
+/** The posting of an event; undefined if no credit moves. */
 export function postingOf(event: LedgerEvent): Posting | undefined {
   if (!hasAspect(event, 'credit')) return undefined;
   const [from, to] = eventDescriptors[event.type].credit;
@@ -63,7 +63,7 @@ export class CreditCheck {
   #recovered: string | undefined;
 
   /**
-   * Applies the next event of a stream. Returns the problem, or undefined where no such side goes below zero, and an account's granted and
+   * Applies the next event of a stream. Returns the problem, or undefined if no such side goes below zero, and an account's granted and
    * bought credit are its available and held amounts.
    */
   apply(event: LedgerEvent, stream: string): string | undefined {

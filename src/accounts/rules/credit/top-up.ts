@@ -24,7 +24,7 @@ export interface TopUpState {
   readonly reversedAtoms: bigint;
 }
 
-/** The credit of a call by the events of its account; undefined where none was given. */
+/** The credit of a call by the events of its account; undefined if none was given. */
 export function foldTopUp(events: readonly RecordedEvent[], callId: number): TopUpState | undefined {
   let state: TopUpState | undefined;
   for (const { type, data } of events) {

@@ -163,7 +163,7 @@ export function spendAuthHash({
   return bytesToHex(keccak256(concatBytes([toBytes(commitment), ...words])));
 }
 
-/** The key that signed it; undefined where no key could have. */
+/** The key that signed it; undefined if no key could have. */
 export function recoverSpender(domain: SpendDomain, auth: SpendAuth): Address | undefined {
   const signature = isStrictSignature(auth.signature) ? parseSignature(auth.signature) : undefined;
   return signature && recoverSigner(spendAuthDigest(domain, auth), signature);

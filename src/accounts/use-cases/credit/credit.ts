@@ -38,7 +38,7 @@ export async function openCreditAccount({ pool, lane }: Ledger, name: string): P
   return first.isRecorded ? first.accountId : openCreditAccount({ pool, lane }, name);
 }
 
-/** Records the opening of an account that is about to get its first credit; nothing where it is on record, or unknown. */
+/** Records the opening of an account that is about to get its first credit; nothing if it is on record, or unknown. */
 export async function recordOpening(ledger: Ledger, accountId: number): Promise<void> {
   const known = await findAccountOpening(ledger.pool, { accountId });
   if (known?.isRecorded === false) await openCreditAccount(ledger, known.name);

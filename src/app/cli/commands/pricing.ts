@@ -89,7 +89,7 @@ function readWhole(option: string, text: string, min: number, max: number): numb
   throw new ArgumentError(`${option} is a whole number from ${min} to ${max}`);
 }
 
-/** The new prices; undefined where the configuration has mistakes, or is of another operator. */
+/** The new prices; undefined if the configuration has mistakes, or is of another operator. */
 async function reload(
   load: () => Promise<PricingConfig>,
   operatorKey: string,

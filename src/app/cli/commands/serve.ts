@@ -70,7 +70,7 @@ function readRequest(args: readonly string[]): Request {
   return { file, workers, quiet, goLive: goesLive ? readGoLive(by, why) : undefined };
 }
 
-/** False where the gateway may go live before a signal comes. */
+/** False if the gateway may go live before a signal comes. */
 async function isSignalled(first: Promise<NodeJS.Signals>, { over }: Quiet): Promise<boolean> {
   return (await Promise.race([first, over])) !== undefined;
 }

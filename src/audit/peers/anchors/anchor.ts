@@ -38,7 +38,7 @@ export interface Anchor {
    * stalled in between replaces nothing newer.
    */
   publish(head: AnchoredHead, over: AnchorReading): Promise<AnchorAnswer>;
-  /** The newest checkpoint that was published to it; undefined where it cannot be read. */
+  /** The newest checkpoint that was published to it; undefined if it cannot be read. */
   readonly newest: ((origin: string) => Promise<AnchorReading>) | undefined;
   /** The ether of its key, and the cost of publishing one head; absent where publishing is free. */
   readonly funds?: () => Promise<RpcAnswer<Funds>>;

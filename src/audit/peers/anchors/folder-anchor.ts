@@ -85,7 +85,7 @@ function unlessAbsent(error: unknown): undefined {
   if (codeOf(error) !== 'ENOENT') throw error;
 }
 
-/** Creates a file with its whole text in one step; false where it exists. */
+/** Creates a file with its whole text in one step; false if it exists. */
 async function createWhole(file: string, text: string): Promise<boolean> {
   const part = await writePart(file, text);
   try {

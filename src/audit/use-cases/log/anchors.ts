@@ -217,7 +217,7 @@ function headOf(
 /**
  * Compares the database with the newest checkpoint of every readable anchor. Returns the anchors that could not be read.
  * @param first the signer of the log's first generation
- * @throws ForgottenHistoryError where the database is older than a checkpoint, has another history, or was given up
+ * @throws ForgottenHistoryError if the database is older than a checkpoint, has another history, or was given up
  */
 export async function checkAnchors(
   pool: pg.Pool,

@@ -13,7 +13,7 @@ import { appendEvents, proveEvents } from './prove.ts';
 
 /**
  * Of events that were read, by `seq`, those that are not the ones that were sealed: no inclusion proof leads from their bytes to the newest
- * head of the log. None where there is no log; events that no head covers yet are not looked at. Where the log itself was damaged, that is all that
+ * head of the log. None if there is no log; events that no head covers yet are not looked at. Where the log itself was damaged, that is all that
  * it covers. The signature of the head is not checked.
  */
 export async function findChangedEvents(
@@ -38,7 +38,7 @@ export async function findChangedEvents(
 
 /**
  * Whether the events are those that the newest head of the log covers, all of them: an event that was removed, or moved to another stream, leaves
- * the remaining events of its stream as sealed. True where there is no log. The signature of the head is not checked.
+ * the remaining events of its stream as sealed. True if there is no log. The signature of the head is not checked.
  */
 export async function isAsSealed(pool: pg.Pool): Promise<boolean> {
   try {

@@ -19,7 +19,7 @@ export async function withAnchors<T>(
   }
 }
 
-/** What the configured anchors say about the database; nothing where there is no log. */
+/** What the configured anchors say about the database; nothing if there is no log. */
 export async function compareConfiguredAnchors(
   pool: pg.Pool,
   log: LogConfig | undefined,

@@ -27,7 +27,7 @@ const confirmTimeoutMs = 20_000;
 /**
  * The same, where a difference halts the ledger: it counts only if it is still there on a new connection, to a server whose
  * standby has all of it. A connection to a primary that was demoted shows an old state.
- * @throws where that cannot be found out now
+ * @throws if that cannot be found out now
  */
 export async function findDifference(pool: pg.Pool, head: TreeHead): Promise<HeadDifference | undefined> {
   if ((await compareHead(pool, head)).kind === 'same') return undefined;

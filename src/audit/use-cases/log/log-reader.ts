@@ -11,7 +11,7 @@ export interface LogReader {
   newest(): Promise<StoredHead | undefined>;
   /** The bytes of a tile; undefined for a tile beyond the newest head. */
   tile(tile: Tile): Promise<Buffer | undefined>;
-  /** Inclusion proofs and the head that they lead to; undefined where that head does not include all of the events. */
+  /** Inclusion proofs and the head that they lead to; undefined if that head does not include all of the events. */
   prove(seqs: readonly number[], size?: number): Promise<ProvenEvents | undefined>;
   /** The same for those of the events that the head includes. */
   proveSealed(head: StoredHead, seqs: readonly number[]): Promise<ProvenEvents>;
@@ -32,7 +32,7 @@ export interface ProvenStream extends ProvenEvents {
   readonly pending: number;
 }
 
-/** The reader of a ledger's own log; undefined where the ledger is not sealed. */
+/** The reader of a ledger's own log; undefined if the ledger is not sealed. */
 export function ownLogReader(
   pool: pg.Pool,
   log: { readonly origin: string } | undefined,

@@ -77,7 +77,7 @@ export async function proveEvents(
 
 /**
  * Proves that the tree of the first `old` leaves is a prefix of a head's tree.
- * @throws RangeError where there is no such tree
+ * @throws RangeError if there is no such tree
  */
 export async function proveConsistency(
   pool: pg.Pool,
@@ -112,7 +112,7 @@ export async function rootOfFirst(
 
 /**
  * Appends the events after those that a tree has, until it has the first `size`.
- * @throws DamagedLedgerError where one of them is missing
+ * @throws DamagedLedgerError if one of them is missing
  */
 export async function appendEvents(pool: pg.Pool, edge: RightEdge, size: number): Promise<void> {
   while (edge.size < size) {

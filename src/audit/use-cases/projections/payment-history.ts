@@ -20,7 +20,7 @@ export interface PaymentHistory {
   }[];
 }
 
-/** Undefined where the ledger has no such quote. */
+/** Undefined if the ledger has no such quote. */
 export async function readPaymentHistory(
   pool: pg.Pool,
   reader: LogReader | undefined,

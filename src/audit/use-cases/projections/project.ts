@@ -37,7 +37,7 @@ export interface ProjectOptions {
 
 /**
  * Applies the next events to a generation of the read models. Returns the number of events
- * applied: 0 where there was none, or where another process has applied them (compare-and-swap on the position).
+ * applied: 0 if there was none, or where another process has applied them (compare-and-swap on the position).
  *
  * Where an event cannot be read, fewer are tried, down to that event alone: it is passed over, and the operator gets an alert.
  * One event must not stop the read models; the next event of its stream is passed over too.
@@ -108,7 +108,7 @@ const askEveryMs = 100;
 /**
  * Brings the read models up to the current end of the ledger. Other processes may do the same concurrently; where this user may only
  * read, they alone.
- * @throws where this user may only read, and no other process does it within some seconds
+ * @throws if this user may only read, and no other process does it within some seconds
  */
 export async function projectToHead(ledger: {
   readonly pool: pg.Pool;

@@ -39,7 +39,7 @@ export class LogComparison {
     if ((at + 1) % tileWidth === 0) this.#roots.push(rootOf(this.#leaves));
   }
 
-  /** What is wrong with the edge; undefined where it is that of the events. */
+  /** What is wrong with the edge; undefined if it is that of the events. */
   edgeWrong(): string | undefined {
     if (this.#edge.size < this.#tree.size) return undefined;
     return this.#edge.bytes.equals(this.#tree.edge)

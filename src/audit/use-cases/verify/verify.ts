@@ -3,7 +3,7 @@ import { type NoteVerifier, openCheckpoint, type TreeHead } from '../../../base/
 import { type LedgerProblem, LedgerCheck } from '../../rules/ledger-check.ts';
 import { isTrailer, type Roots } from '../log/tree-roots.ts';
 
-/** The result for one checkpoint. `words` is undefined where the checkpoint holds, otherwise the reason. */
+/** The result for one checkpoint. `words` is undefined if the checkpoint holds, otherwise the reason. */
 export interface CheckpointVerdict {
   readonly source: string;
   readonly head: TreeHead | undefined;

@@ -3,7 +3,7 @@ export interface AlertMessage {
   /** The same each time this message is sent: visible ASCII without dots, at most 200 characters. */
   readonly id: string;
   readonly kind: string;
-  /** What it is about; empty where the kind says all. */
+  /** What it is about; empty if the kind says all. */
   readonly subject: string;
   readonly status: 'firing' | 'resolved';
   /** Sentences for a person. */

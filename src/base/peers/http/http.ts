@@ -43,7 +43,7 @@ export interface HttpRequest {
 export interface Overflow {
   /** Of the whole body: beyond it, it is not read. */
   readonly maxBytes: number;
-  /** Undefined where the next piece may come immediately, else resolves when it may. Rejects where the body cannot be kept: `not_kept`. */
+  /** Undefined if the next piece may come immediately, else resolves when it may. Rejects if the body cannot be kept: `not_kept`. */
   add(piece: Buffer): Promise<void> | undefined;
 }
 

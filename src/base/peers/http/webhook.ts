@@ -61,7 +61,7 @@ export function createWebhook({ url, secret, timeoutMs, lookup }: WebhookOptions
 }
 
 function judge(answer: HttpAnswer): WebhookAnswer {
-  // the status counts, also where the body is incomplete
+  // the status counts, also if the body is incomplete
   const status = answer.kind === 'response' ? answer.status : answer.head?.status;
   if (status !== undefined && isSuccess(status)) return { kind: 'delivered' };
   if (answer.kind === 'failed' && status === undefined) return { kind: 'failed', cause: answer.cause };

@@ -78,7 +78,7 @@ export class AnswerReader<Kept = never> {
       at = this.#nesting === undefined ? this.#readOutline(piece, at) : this.#readArray(piece, at);
   }
 
-  /** The answer, its arrays empty; undefined where it is not JSON. */
+  /** The answer, its arrays empty; undefined if it is not JSON. */
   end(): unknown {
     const isWhole = this.#depth === 0 && this.#nesting === undefined && !this.#inText;
     return isWhole && !this.#problem ? jsonValue(this.#outline.subarray(0, this.#outlineBytes)) : undefined;

@@ -4,7 +4,7 @@ import { createRpc, unavailable, type Rpc, type RpcAnswer, type RpcCall } from '
 /** JSON-RPC to all nodes that policies name, each with its own keep-alive connections. */
 export interface RpcClients {
   /**
-   * Answers within `timeoutMs`, queueing and one retry included. It is retried only where the connection failed or timed
+   * Answers within `timeoutMs`, queueing and one retry included. It is retried only if the connection failed or timed
    * out; an answer of the node is final.
    * @throws TypeError for an invalid URL
    */

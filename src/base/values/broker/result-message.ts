@@ -12,7 +12,7 @@ export interface ResultMessage {
 export type ReportedOutcome =
   | {
       readonly kind: 'completed';
-      /** Undefined where there is no result. */
+      /** Undefined if there is no result. */
       readonly contentType: string | undefined;
       readonly body: Buffer;
     }

@@ -49,7 +49,7 @@ export class RightEdge {
   #size: number;
   readonly #hashes: Buffer[];
 
-  /** @throws RangeError where the hashes are not those of a tree of this size */
+  /** @throws RangeError if the hashes are not those of a tree of this size */
   constructor(size = 0, hashes: readonly Buffer[] = []) {
     if (hashes.length !== ones(size) || hashes.some(({ length }) => length !== hashBytes))
       throw new RangeError(`the right edge of a tree of ${size} is not ${hashes.length} hashes`);

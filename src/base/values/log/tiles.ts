@@ -82,7 +82,7 @@ export class TileTree {
   }
 }
 
-/** Leaves as an entry bundle: each after its length in two bytes. Undefined where one is too long for that. */
+/** Leaves as an entry bundle: each after its length in two bytes. Undefined if one is too long for that. */
 export function entryBundle(leaves: readonly Buffer[]): Buffer | undefined {
   if (leaves.some(({ length }) => length > 0xffff)) return undefined;
   return Buffer.concat(

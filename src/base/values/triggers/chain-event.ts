@@ -28,7 +28,7 @@ export interface ChainEvent {
   readonly signature: string;
   readonly name: string;
   readonly topics: Topics;
-  /** The arguments by name, or by place where the event does not name one; undefined where the log is of another event. */
+  /** The arguments by name, or by place where the event does not name one; undefined if the log is of another event. */
   decode(log: LogContent): Readonly<Record<string, JsonValue>> | undefined;
 }
 
@@ -133,7 +133,7 @@ function shownValue(value: unknown): string {
   return typeof value === 'bigint' ? String(value) : JSON.stringify(value);
 }
 
-/** The topic of an argument's value; undefined where the value is not of its type. */
+/** The topic of an argument's value; undefined if the value is not of its type. */
 function topicOf({ type }: Parameter, value: unknown): Hex | undefined {
   try {
     if (type === 'string') return typeof value === 'string' ? keccak256(stringToBytes(value)) : undefined;

@@ -61,7 +61,7 @@ export interface Broker {
 export interface BrokerHandlers {
   /** `again`: it could not be recorded now, and is delivered again. */
   onResult(runner: string, message: Uint8Array): Promise<'done' | 'again'>;
-  /** Undefined where it gets no answer. */
+  /** Undefined if it gets no answer. */
   onLeaseRequest(runner: string, message: Uint8Array): Promise<Uint8Array | undefined>;
   onState(state: BrokerState): void;
 }

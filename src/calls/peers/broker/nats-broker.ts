@@ -336,7 +336,7 @@ type Connecting = Pick<JetStreamConfig, 'servers' | 'login'>;
 const connectTimeoutMs = 5_000;
 const reconnectWaitMs = 500;
 
-/** Connects once, and keeps the connection: it is made again whenever it breaks. The client is loaded only where it is used. */
+/** Connects once, and keeps the connection: it is made again whenever it breaks. The client is loaded only if it is used. */
 async function connectBroker(settings: Connecting): Promise<NatsConnection> {
   const { connect, nkeyAuthenticator } = await import('@nats-io/transport-node');
   const { servers, login } = settings;

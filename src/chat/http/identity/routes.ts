@@ -14,7 +14,7 @@ const bodyLimit = 32_768;
 
 /**
  * User accounts: sign-in and sessions, everything below `/api`. Refuses requests from pages of other origins.
- * @param current undefined where no models are sold: there are no API keys then
+ * @param current undefined if no models are sold: there are no API keys then
  */
 export function identityRoutes(
   identity: Identity,

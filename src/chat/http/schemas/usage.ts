@@ -43,7 +43,7 @@ export const usageCsvQuery = usageFilters.extend({
 });
 export type UsageQuery = z.infer<typeof usageQuery>;
 
-/** The days of a query; undefined where they are in the wrong order or too many. */
+/** The days of a query; undefined if they are in the wrong order or too many. */
 export function daysOf(
   { from, to }: Pick<UsageQuery, 'from' | 'to'>,
   nowMs: number,

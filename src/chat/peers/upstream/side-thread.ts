@@ -27,7 +27,7 @@ export interface ReadAnswer {
 let thread: Worker | undefined;
 let last: Promise<unknown> = Promise.resolve();
 
-/** Reads a long answer without keeping others waiting; undefined where that takes too long, or too much memory. */
+/** Reads a long answer without keeping others waiting; undefined if that takes too long, or too much memory. */
 export function readAside(body: Buffer): Promise<ReadAnswer | undefined> {
   return doAside<ReadAnswer>({ kind: 'read', body });
 }

@@ -90,7 +90,7 @@ async function land(
   if (nonce < auth.nonce) return { kind: 'ahead', next: nonce };
   if (balance < auth.amount) return invalidSpend('insufficient_balance');
   const mostWei = gasBoundWei(auth.amount, settings.atomsPerNativeUnit, settings.maxGasPercent);
-  // a node sees the whole spend even where it does not broadcast it
+  // a node sees the whole spend even if it does not broadcast it
   spend.isPublic = true;
   const answer = await prepaid.authorizeSpend(auth, settings.authorizeTimeoutMs, mostWei);
   if (answer.kind === 'landed') return { kind: 'authorized', landed: answer };

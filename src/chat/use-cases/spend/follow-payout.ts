@@ -15,7 +15,7 @@ import {
 
 /**
  * Checks a payout transaction that was sent: records the payout once its block is final, raises the fee of one that does not
- * land, and has the spend paid out again where it will not land. Throws when the ledger cannot be reached.
+ * land, and has the spend paid out again if it will not land. Throws when the ledger cannot be reached.
  */
 export function followPayout(context: PayingOut, sent: SentPayout): Promise<void> {
   return advancePayout(context, sent, (accepted, reading) => check(context, sent, accepted, reading));

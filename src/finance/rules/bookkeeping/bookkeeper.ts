@@ -46,7 +46,7 @@ export class Bookkeeper {
 
   /**
    * @param isReopened the quotes that must be kept after they seem closed (see ReopenedQuotes)
-   * @param currency that of credit, such as `USD`; undefined where the ledger does not say it
+   * @param currency that of credit, such as `USD`; undefined if the ledger does not say it
    */
   constructor(isReopened: (digest: string) => boolean, currency?: string) {
     this.#quotes = new OpenQuotes(isReopened);
@@ -77,8 +77,8 @@ export class Bookkeeper {
   }
 
   /**
-   * The next event's entry; undefined where no money moves.
-   * @throws BooksError where it contradicts the events before it
+   * The next event's entry; undefined if no money moves.
+   * @throws BooksError if it contradicts the events before it
    */
   post(event: RecordedEvent): Entry | undefined {
     this.#quotes.tick(Date.parse(event.at));

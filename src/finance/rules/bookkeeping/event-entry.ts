@@ -45,7 +45,7 @@ interface EntryFields {
   readonly reason?: string | undefined;
 }
 
-/** The entry of an event; undefined where it has no moves. */
+/** The entry of an event; undefined if it has no moves. */
 export function entryOf(
   event: RecordedEvent,
   category: Category,

@@ -21,7 +21,7 @@ export class BookedFacts {
     for (const fact of recorded) this.#transfers.set(transferKey(fact), fact);
   }
 
-  /** 0 where it was not settled then. */
+  /** 0 if it was not settled then. */
   ofPayment(payment: PaymentFact): bigint {
     return this.#payments.get(paymentKey(payment)) ?? 0n;
   }

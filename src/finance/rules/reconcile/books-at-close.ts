@@ -41,7 +41,7 @@ export class BooksAtClose {
     }
   }
 
-  /** Undefined where the events contradict each other, so that there are no books. */
+  /** Undefined if the events contradict each other, so that there are no books. */
   of({ network, asset, payTo }: Account): BookedBalance | undefined {
     if (this.#isUnreadable) return undefined;
     let [chain, unconfirmed, treasury] = [0n, 0n, 0n];

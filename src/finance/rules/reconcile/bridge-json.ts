@@ -13,7 +13,7 @@ type Shown =
   | 'log_index'
   | 'why';
 
-/** Items by which the books and the chain differ, for one reason. Amounts are above 0 where the chain has more. */
+/** Items by which the books and the chain differ, for one reason. Amounts are above 0 if the chain has more. */
 export interface BridgeLineJson {
   readonly reason: string;
   readonly count: number;
@@ -29,13 +29,13 @@ export interface BridgeJson {
   /** Of `Assets:Treasury`: from before the address was a payee. */
   readonly treasury: string;
   readonly lines: readonly BridgeLineJson[];
-  /** What the chain had at the opening beyond the ledger: earlier periods name it. Null where its balance is not known. */
+  /** What the chain had at the opening beyond the ledger: earlier periods name it. Null if its balance is not known. */
   readonly opening: string | null;
-  /** What is left: 0 where the lines explain everything. */
+  /** What is left: 0 if the lines explain everything. */
   readonly not_explained: string | null;
 }
 
-/** `chainOpening`, `chainClosing`: null where the node has no such state. `before`: the ledger's own opening. */
+/** `chainOpening`, `chainClosing`: null if the node has no such state. `before`: the ledger's own opening. */
 export function bridgeJson(
   { books, lines }: Bridge,
   chainOpening: bigint | null,

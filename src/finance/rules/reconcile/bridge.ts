@@ -168,7 +168,7 @@ function reasonOf(name: ItemClass | undefined, isBooked: boolean): BridgeReason 
   return name;
 }
 
-/** The fact that an item is about; undefined where it is about none. */
+/** The fact that an item is about; undefined if it is about none. */
 function keyOfItem({ of, ...fields }: ItemFields): string | undefined {
   const { network, asset, quote_digest: quoteDigest, payer, payment_nonce: nonce } = fields;
   if (of === 'payment')

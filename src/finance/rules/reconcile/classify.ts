@@ -420,7 +420,7 @@ function isRefundDue({ call, isRefunded }: PaymentFact): boolean {
   return !isRefunded && (!call || call.status === 'dead_lettered');
 }
 
-/** How its place on the chain differs from the ledger's; undefined where it does not. */
+/** How its place on the chain differs from the ledger's; undefined if it does not. */
 function placeDifference(
   { transaction, settled }: PaymentFact,
   { transaction: there, blockHash, logIndex }: ChainTransfer,

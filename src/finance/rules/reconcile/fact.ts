@@ -48,7 +48,7 @@ export interface SpendFact {
   readonly contract: string;
   readonly operator: string;
   readonly amount: bigint;
-  /** Undefined where the chain only showed that it had been paid out before. */
+  /** Undefined if the chain only showed that it had been paid out before. */
   readonly transaction: string | undefined;
   readonly recordedAt: string;
 }

@@ -191,7 +191,7 @@ export class LedgerFacts {
     }
   }
 
-  /** False where the event names no payment that is kept. */
+  /** False if the event names no payment that is kept. */
   #move(event: EventOf<ProgressType>): boolean {
     const stream = this.#streams.get(event.stream);
     const before = stream?.payment;

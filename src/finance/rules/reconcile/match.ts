@@ -95,7 +95,7 @@ export class Matcher {
   }
 }
 
-/** Why a transfer does not match a payment; undefined where it does. */
+/** Why a transfer does not match a payment; undefined if it does. */
 export function paymentMismatch(
   payment: PaymentFact,
   transfer: ChainTransfer,
@@ -137,7 +137,7 @@ export class EvidenceBook {
       : this.#byTransaction.get(transactionKey({ network, transaction }));
   }
 
-  /** The authorization that moved a transfer; undefined where none did, or the transaction was not looked at. */
+  /** The authorization that moved a transfer; undefined if none did, or the transaction was not looked at. */
   authorizationOf(transfer: ChainTransfer): { readonly payer: string; readonly nonce: string } | undefined {
     return this.#authorized.get(transferKey(transfer));
   }

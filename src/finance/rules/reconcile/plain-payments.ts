@@ -63,7 +63,7 @@ export function isPlain({ status, settled, call, refunds, differs, ...payment }:
   );
 }
 
-/** Counts a plain payment as matched if its transfer was seen; false where it was not. */
+/** Counts a plain payment as matched if its transfer was seen; false if it was not. */
 export function tallyPlain(payment: PaymentFact, plain: PlainPayments, tally: Tally): boolean {
   if (!plain.isSeen(payment)) return false;
   const transfer = transferOfPlain(payment);

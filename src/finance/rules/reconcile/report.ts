@@ -13,18 +13,18 @@ import type { Bridge } from './bridge.ts';
 import type { BreakExplanation, ClassJson, Tally, ItemFields } from './tally.ts';
 import { createHash } from 'node:crypto';
 
-/** An account's balance on the chain. `computed`: from the other end and the logs between; null where neither end is known. */
+/** An account's balance on the chain. `computed`: from the other end and the logs between; null if neither end is known. */
 export interface Balance {
   readonly atoms: bigint | null;
   readonly how: 'chain' | 'computed' | 'no_archive_state';
 }
 
 export interface AccountBooks extends Account {
-  /** Undefined where neither the ledger nor the configuration has the token. */
+  /** Undefined if neither the ledger nor the configuration has the token. */
   readonly token: TokenTerms | undefined;
   readonly opening: Balance;
   readonly closing: Balance;
-  /** Undefined where the events contradict each other, so that there are no books. */
+  /** Undefined if the events contradict each other, so that there are no books. */
   readonly bridge: Bridge | undefined;
 }
 
@@ -106,7 +106,7 @@ export interface AccountJson {
     readonly difference_opening: string | null;
     readonly difference_closing: string | null;
   };
-  /** From the closing of the books to that of the chain; absent in reports of earlier versions, null where there are no books. */
+  /** From the closing of the books to that of the chain; absent in reports of earlier versions, null if there are no books. */
   readonly bridge?: BridgeJson | null;
 }
 

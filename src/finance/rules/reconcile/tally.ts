@@ -278,7 +278,7 @@ export class Tally {
   }
 }
 
-/** 0 where it has no place: then the order is that of arrival. */
+/** 0 if it has no place: then the order is that of arrival. */
 function seqOf({ seq = 0 }: Place): number {
   return seq;
 }

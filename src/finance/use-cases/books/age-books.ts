@@ -49,7 +49,7 @@ export interface Aging {
  * The items open at a moment, by the time of recording: settlements without an outcome, and the items of the balances. It is
  * made of the entries that journals have, so both say the same.
  * @throws ExportError as {@link openBooks} does
- * @throws BooksError where an event contradicts those before it
+ * @throws BooksError if an event contradicts those before it
  */
 export async function ageBooks(
   source: LedgerSource,

@@ -13,7 +13,7 @@ import { ExportError, type LedgerSource } from './source.ts';
 export interface EntryPart {
   readonly kind: 'entry';
   readonly entry: Entry;
-  /** The sweep that is this entry, or that carried its payment away; undefined where none was recorded before the period's end. */
+  /** The sweep that is this entry, or that carried its payment away; undefined if none was recorded before the period's end. */
   readonly payoutBatch: string | undefined;
 }
 
@@ -59,7 +59,7 @@ export interface Books {
 /**
  * Prepares the books of a period. An event belongs to a period by its recording time, so the events of a period are adjacent
  * and the books of a past period never change.
- * @throws ExportError where the given ledger is incomplete or not readable
+ * @throws ExportError if the given ledger is incomplete or not readable
  */
 export async function openBooks(
   source: LedgerSource,

@@ -38,7 +38,7 @@ export class PayoutBatches {
     this.#isSorted = false;
   }
 
-  /** The sweep's name; undefined where none was recorded that could have carried it. */
+  /** The sweep's name; undefined if none was recorded that could have carried it. */
   of({ network, asset, payTo, ...place }: PaidPlace): string | undefined {
     if (!this.#isSorted) for (const sweeps of this.#sweeps.values()) sweeps.sort(compare);
     this.#isSorted = true;

@@ -57,7 +57,7 @@ const columns: readonly Column[] = [
   { name: 'payout_batch', type: 'text', of: ({ payoutBatch }) => payoutBatch },
 ];
 
-/** With a valuation also the worth of each row on the day of its recording; empty where no rate is known for that day. */
+/** With a valuation also the worth of each row on the day of its recording; empty if no rate is known for that day. */
 function valueColumns(valuation: Valuation | undefined): readonly Column[] {
   if (!valuation) return [];
   const { rates, currency } = valuation;

@@ -2,7 +2,7 @@ import type { Entry } from '../../../base/values/entry.ts';
 import { openBooks } from './books.ts';
 import type { LedgerSource } from './source.ts';
 
-/** A payment that a sweep moved, with the amount that the payee received; below 0 where the payment was taken back. */
+/** A payment that a sweep moved, with the amount that the payee received; below 0 if the payment was taken back. */
 export interface CarriedPayment {
   readonly entry: Entry;
   readonly atoms: bigint;

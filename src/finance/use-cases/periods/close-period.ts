@@ -51,7 +51,7 @@ export interface Closed {
 
 /**
  * Closes a period: records the hashes of its reconciliation and of its exports, and the head of the log that the reconciliation read.
- * Changes nothing where it is refused.
+ * Changes nothing if it is refused.
  */
 export async function closePeriod(
   { pool, lane }: PeriodLedger,

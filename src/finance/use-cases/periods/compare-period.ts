@@ -16,7 +16,7 @@ export interface Comparison {
 
 /**
  * Compares a closed period with the ledger: the head of the log, and every export.
- * @throws ExportError where the ledger cannot be read
+ * @throws ExportError if the ledger cannot be read
  */
 export async function comparePeriod(source: LedgerSource, closed: ClosedPeriod): Promise<Comparison[]> {
   const { size, root } = closed.close.data.head;
@@ -36,7 +36,7 @@ export async function comparePeriod(source: LedgerSource, closed: ClosedPeriod):
   return [head, ...bookFormats.flatMap((format) => compareExport(closed, format, exports[format]) ?? [])];
 }
 
-/** Compares one export with the close; undefined where the close has no export in that format. */
+/** Compares one export with the close; undefined if the close has no export in that format. */
 export function compareExport(
   { close }: ClosedPeriod,
   format: BookFormat,

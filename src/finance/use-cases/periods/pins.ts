@@ -92,7 +92,7 @@ export async function pinExports(
   return { events: books.events, exports: await hashExports(books) };
 }
 
-/** The root over the first `size` events of a ledger, in base64; undefined where it has fewer. */
+/** The root over the first `size` events of a ledger, in base64; undefined if it has fewer. */
 export async function rootAt(source: LedgerSource, size: number): Promise<string | undefined> {
   const tree = new TreeRoots([size]);
   for await (const leaves of source.leaves()) {

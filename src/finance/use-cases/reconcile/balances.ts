@@ -39,7 +39,7 @@ export interface BalanceQuestion {
 /** The balances at both ends of the period, and whether they prove that the logs are complete. */
 export interface Balances {
   readonly books: ReadonlyMap<string, Pick<AccountBooks, 'opening' | 'closing'>>;
-  /** Undefined where the node has no state of these blocks. */
+  /** Undefined if the node has no state of these blocks. */
   readonly completeness: Extract<Completeness, 'balance'> | undefined;
 }
 

@@ -12,7 +12,7 @@ export interface PinnedBlocks extends BlockRange {
 
 /**
  * Finds the blocks with from <= timestamp < to, up to the last final one or `pinned`.
- * @throws ReconcileError where the chain does not answer
+ * @throws ReconcileError if the chain does not answer
  */
 export async function pinBlocks(
   chain: ChainScanner,

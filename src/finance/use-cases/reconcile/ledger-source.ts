@@ -122,7 +122,7 @@ export async function surveyLedger(source: LedgerSource): Promise<SurveyedLedger
 /**
  * Verifies every event against those before it and against the checkpoint, and folds those that matter. An invalid event is part
  * of the answer.
- * @throws ReconcileError where the ledger cannot be read
+ * @throws ReconcileError if the ledger cannot be read
  */
 export async function foldLedger(
   source: SurveyedLedger,
@@ -147,7 +147,7 @@ export async function foldLedger(
 
 /**
  * Folds the same ledger once more.
- * @throws ReconcileError where it cannot be read, or is not the one that was verified
+ * @throws ReconcileError if it cannot be read, or is not the one that was verified
  */
 export async function foldAgain(
   source: SurveyedLedger,

@@ -28,7 +28,7 @@ export class ReconcileError extends Error {
 /**
  * The value of an answer.
  * @param what for the message: what was requested
- * @throws ReconcileError where the RPC did not answer
+ * @throws ReconcileError if the RPC did not answer
  */
 export function answered<T>(network: string, what: string, answer: RpcAnswer<T>): T {
   if (answer.kind === 'answer') return answer.value;

@@ -60,7 +60,7 @@ const transactionsAtOnce = 8;
 
 /**
  * Compares the ledger with the chains for a period. The same ledger size and the same blocks give the same report.
- * @throws ReconcileError where the ledger or a chain cannot be read completely
+ * @throws ReconcileError if the ledger or a chain cannot be read completely
  */
 export async function reconcile(options: ReconcileOptions): Promise<ReportJson> {
   const { period, chains } = options;

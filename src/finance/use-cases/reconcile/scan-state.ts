@@ -40,7 +40,7 @@ type Line = z.infer<typeof lineSchema>;
 
 /**
  * Opens a file with the chunks of a scan; it may hold other scans too. An incomplete last line of a killed process is cut off.
- * @throws ReconcileError where the file is of another kind
+ * @throws ReconcileError if the file is of another kind
  */
 export async function openScanState(
   file: string,

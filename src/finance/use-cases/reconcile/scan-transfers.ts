@@ -27,7 +27,7 @@ const growAfter = 8;
 
 /**
  * All transfers of a range in the order of the chain, in chunks.
- * @throws ReconcileError where the chain does not answer
+ * @throws ReconcileError if the chain does not answer
  */
 export async function* scanTransfers(scan: Scan): AsyncGenerator<readonly ChainTransfer[]> {
   const { chain, from, to, resumeFile } = scan;

@@ -29,7 +29,7 @@ export type StartDecision =
 
 export interface StartQuestion {
   readonly pool: pg.Pool;
-  /** Compares the database with its anchors. Asked only where the timeline alone is another one. */
+  /** Compares the database with its anchors. Asked only if the timeline alone is another one. */
   readonly compareAnchors: () => Promise<readonly AnchorComparison[]>;
   /** How long running gateways have to record a failover that just happened. */
   readonly patienceMs?: number;

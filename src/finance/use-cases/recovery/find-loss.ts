@@ -15,11 +15,11 @@ export interface Loss {
   /** Undefined where nothing tells at which event the histories part. */
   readonly lostFrom: number | undefined;
   readonly lostTo: number | undefined;
-  /** Unix seconds: the time of the last event that is certainly kept; undefined where that is unknown. */
+  /** Unix seconds: the time of the last event that is certainly kept; undefined if that is unknown. */
   readonly sinceSecs: number | undefined;
 }
 
-/** Undefined where the ledger is whole, as far as the anchors and the halt tell. */
+/** Undefined if the ledger is whole, as far as the anchors and the halt tell. */
 export async function findLoss(
   pool: pg.Pool,
   compared: readonly AnchorComparison[],

@@ -29,7 +29,7 @@ export type GoLiveResult =
 /**
  * Makes this database the ledger: the next generation of the log begins, and its event names the database, the operator and the
  * reason. Of several simultaneous commands, one does it.
- * @throws ForgottenHistoryError where the ledger was recovered into another database
+ * @throws ForgottenHistoryError if the ledger was recovered into another database
  */
 export async function goLive(
   ledger: Ledger,

@@ -51,7 +51,7 @@ export interface NetworkSearch {
 /**
  * Searches the final blocks of a period for payments to our payees that the ledger does not know. Reads all logs twice: a node
  * that leaves out one makes a customer lose money.
- * @throws ReconcileError where the chain does not answer
+ * @throws ReconcileError if the chain does not answer
  */
 export async function searchNetwork(pool: pg.Pool, search: NetworkToSearch): Promise<NetworkSearch> {
   const { chain, accounts, fromMs, untilMs, onProgress } = search;
@@ -142,7 +142,7 @@ function isShown({ logIndex, asset }: ChainTransfer, transfers: readonly ChainTr
   return transfers.some((one) => one.logIndex === logIndex && one.asset === asset);
 }
 
-/** Records a lost payment. False where it is on record already. */
+/** Records a lost payment. False if it is on record already. */
 export async function recordLostPayment(lane: Lane, lost: LostPayment, generation: number): Promise<boolean> {
   const { transfer, blockTimeSecs } = lost;
   const { transaction, amount } = transfer;

@@ -115,7 +115,7 @@ async function findProof(
   return { kind: 'proven', data: { proof: 'nonce_spent', block_number: String(number), block_hash: hash } };
 }
 
-/** Undefined where it moved something else, or the node does not know it: the caller then looks for the transaction with its nonce. */
+/** Undefined if it moved something else, or the node does not know it: the caller then looks for the transaction with its nonce. */
 async function findByTransaction(
   pool: pg.Pool,
   chain: Chain,

@@ -85,7 +85,7 @@ export async function readMined(
   }
 }
 
-/** Undefined where the block is final and canonical. */
+/** Undefined if the block is final and canonical. */
 export async function requireFinal(
   chains: Chains,
   network: Caip2,

@@ -28,7 +28,7 @@ export interface SweepOrder {
   readonly network: Caip2;
   readonly transaction: Hex;
   readonly operator: string;
-  /** Record it as a sweep even where it looks like an unrecorded refund. */
+  /** Record it as a sweep even if it looks like an unrecorded refund. */
   readonly isNoRefund: boolean;
 }
 
@@ -133,7 +133,7 @@ async function appendAll(
   return refused('transfer_claimed', skipped.map(({ stream }) => stream).join(' '));
 }
 
-/** Undefined where it is recorded now; otherwise the stream that claims the transfer. */
+/** Undefined if it is recorded now; otherwise the stream that claims the transfer. */
 async function appendOne(lane: Lane, sweep: Sweep): Promise<string | undefined> {
   const stream = streamOf(sweep);
   const appended = await lane.append({

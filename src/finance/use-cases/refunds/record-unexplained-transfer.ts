@@ -94,7 +94,7 @@ export async function recordUnexplainedTransfer(
   return answer.kind === 'refused' ? answer : { ...answer, ...(await costOf(ledger, order, chains, answer)) };
 }
 
-/** Undefined where a stranger sent the money: then the stranger paid for the transaction. */
+/** Undefined if a stranger sent the money: then the stranger paid for the transaction. */
 async function costOf(
   ledger: Ledger,
   { network, operator }: UnexplainedTransferOrder,

@@ -140,7 +140,7 @@ export async function findDue(
   return { kind: 'due', of, state, version: quote.version, sinceBlock: final.block.number };
 }
 
-/** Why the chain does not vouch for the payment; undefined where it does, or an operator does and says why. */
+/** Why the chain does not vouch for the payment; undefined if it does, or an operator does and says why. */
 async function doubtOf(
   { payment, settled }: PaymentState,
   evidence: string | undefined,

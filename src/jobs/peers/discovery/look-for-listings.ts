@@ -91,7 +91,7 @@ function createSearch(terms: LookTerms, pool: HttpPool) {
 
   return {
     found: () => ({ listed, otherPayee: otherPayee.difference(listed) }),
-    /** Undefined where they do not show that nothing changed. */
+    /** Undefined if they do not show that nothing changed. */
     async listsByPayee(): Promise<End | undefined> {
       for (const payTo of [...payees].slice(0, mostPayees))
         for (const list of ['merchant', 'resources']) {

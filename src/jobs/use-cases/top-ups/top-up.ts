@@ -40,7 +40,7 @@ export interface ToppedUp {
 /** Whom a top-up credits: the account that its order names, or that of the payer's wallet. */
 export type Beneficiary =
   | { readonly accountId: number }
-  /** The chain where the payer is a contract; undefined where a key has signed the payment. */
+  /** The chain where the payer is a contract; undefined if a key has signed the payment. */
   | { readonly contractOn: number | undefined };
 
 /**
@@ -106,7 +106,7 @@ async function openBeneficiary(
 /**
  * Reverses the credit of a call whose payment did not last or was refunded, as far as the account still has it, and only what was credited.
  * What was spent already is recorded and logged as missing. Repeated, also by another process, it changes nothing more.
- * @param refundedAtoms how much of the payment was refunded; undefined where none of it stands
+ * @param refundedAtoms how much of the payment was refunded; undefined if none of it stands
  */
 export async function reverseTopUp(
   ledger: Ledger,
@@ -140,7 +140,7 @@ export async function reverseTopUp(
   );
 }
 
-/** The credit of a call, and whose it is; undefined where none was given. */
+/** The credit of a call, and whose it is; undefined if none was given. */
 async function readTopUp(
   { pool }: Pick<Ledger, 'pool'>,
   callId: number,

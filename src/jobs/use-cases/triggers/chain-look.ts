@@ -31,7 +31,7 @@ export interface ChainContext extends ScheduleContext {
 /** One look of one process at the chain of a trigger. */
 export interface ChainLook extends ChainContext {
   readonly trigger: ChainTrigger;
-  /** Notes the position, and that this process still looks. False where another gateway has begun the next look. */
+  /** Notes the position, and that this process still looks. False if another gateway has begun the next look. */
   readonly save: (position: ChainPosition | undefined, head: bigint) => Promise<boolean>;
 }
 

@@ -13,7 +13,7 @@ export interface NewFiring {
 /** `known`: the ledger has the call already. `full`: nothing was recorded, because too many calls wait. */
 export type FiringAnswer = 'recorded' | 'known' | 'full';
 
-/** Records a firing as a call. Throws where the ledger cannot be written. */
+/** Records a firing as a call. Throws if the ledger cannot be written. */
 export type Fire = (firing: NewFiring) => Promise<FiringAnswer>;
 
 /** What became of the firings of this process, by trigger: `skipped` are missed times, `foreign` logs of another event. */

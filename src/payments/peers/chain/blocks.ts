@@ -22,7 +22,7 @@ export interface LinkedBlock extends Block {
 
 export type BlockAnswer = { readonly kind: 'answer'; readonly block: Block } | RpcUnavailable;
 
-/** `hash` is undefined where the chain has no block of that number. */
+/** `hash` is undefined if the chain has no block of that number. */
 export type BlockHashAnswer = { readonly kind: 'answer'; readonly hash: Hex | undefined } | RpcUnavailable;
 
 /** Sends one request to a chain, within the time-out of a request. */

@@ -50,7 +50,7 @@ export interface Chain {
   knowsTransaction(
     transaction: Hex,
   ): Promise<{ readonly kind: 'answer'; readonly isKnown: boolean } | RpcUnavailable>;
-  /** Who signed a transaction, and under which nonce; undefined where the node does not know it, mined or pending. */
+  /** Who signed a transaction, and under which nonce; undefined if the node does not know it, mined or pending. */
   readSignedBy(transaction: Hex): Promise<RpcAnswer<SignedBy | undefined>>;
   /** How many nonces an account, or a Safe, has used up to exactly this block. */
   readSpentNonces(sender: Address, blockHash: Hex): Promise<RpcAnswer<number>>;

@@ -85,7 +85,7 @@ export class SentTransactions {
 
   /**
    * Raises the fee of the transaction that holds up all later ones, if it is too low by now, up to the highest fee. It is
-   * raised also where it costs more than its own call may: the others wait for it.
+   * raised also if it costs more than its own call may: the others wait for it.
    * @param next the nonce that lands next
    */
   async raise(next: number): Promise<void> {
@@ -140,7 +140,7 @@ export class SentTransactions {
     }
   }
 
-  /** Sends a call again that is under way, under its old nonce. Undefined where it is not. */
+  /** Sends a call again that is under way, under its old nonce. Undefined if it is not. */
   async #sendAgain({ to, data }: ContractCall): Promise<Sent | RpcUnavailable | undefined> {
     const find = (): Sent | undefined =>
       [...this.#underWay.values()].find(({ call }) => call.to === to && call.data === data);

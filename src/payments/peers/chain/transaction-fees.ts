@@ -49,7 +49,7 @@ export async function readFees(ask: Ask, mostWei?: bigint): Promise<RpcAnswer<To
 /** Nodes replace a transaction only for a fee that is a tenth higher; an eighth leaves a margin. */
 const leastRaise = (fee: bigint): bigint => fee + fee / 8n + 1n;
 
-/** Today's fees, at least as high as nodes require of a replacement; undefined where the offered fees still suffice. */
+/** Today's fees, at least as high as nodes require of a replacement; undefined if the offered fees still suffice. */
 export function raisedFees(offered: Fees, today: Fees): Fees | undefined {
   const atLeast = (fee: bigint, old: bigint): bigint => (fee > leastRaise(old) ? fee : leastRaise(old));
   if (offered.type === 'legacy' && today.type === 'legacy')

@@ -29,7 +29,7 @@ export function receiptCall(transaction: Hex): RpcCall<Receipt | null> {
   return outlinedCall('eth_getTransactionReceipt', [transaction], own.nullable());
 }
 
-/** The block that includes the transaction; undefined where the node knows none, or one that is not sealed yet. */
+/** The block that includes the transaction; undefined if the node knows none, or one that is not sealed yet. */
 export function blockOf(
   of: { readonly blockNumber: bigint | null; readonly blockHash: Hex | null } | null,
 ): BlockPlace | undefined {
@@ -57,7 +57,7 @@ export interface SignedBy {
   readonly nonce: number;
 }
 
-/** Undefined where the node does not know the transaction, mined or pending. */
+/** Undefined if the node does not know the transaction, mined or pending. */
 export function signedByCall(transaction: Hex): RpcCall<SignedBy | undefined> {
   const own = z
     .object({ hash: bytes32, from: address, nonce: safeQuantity })
@@ -111,7 +111,7 @@ const transactionSchema = z.object({
   maxPriorityFeePerGas: quantity.nullish(),
 });
 
-/** A transaction that this address has signed; null where the node does not know it. */
+/** A transaction that this address has signed; null if the node does not know it. */
 export function ownTransactionCall(transaction: Hex, by: Address): RpcCall<KnownTransaction | null> {
   const own = transactionSchema
     .refine(({ hash, from }) => hash === transaction && from === by)

@@ -40,7 +40,7 @@ export function createScanner({
     firstBlockSince: (timestampSecs: number, last: Block) => firstBlockSince(ask, timestampSecs, last),
     /** Unavailable with `answers_differ` where the chain changed during the reading. */
     transfers: (query: TransferQuery, from: bigint, to: bigint) => readChunk(ask, network, query, from, to),
-    /** An address's balance at a block; undefined where the node has no state of that block. */
+    /** An address's balance at a block; undefined if the node has no state of that block. */
     async balanceAt(asset: Address, holder: Address, blockHash: Hex): Promise<RpcAnswer<bigint | undefined>> {
       const data = `${balanceSelector}${addressWord(holder).slice(2)}` as const;
       const at = { blockHash, requireCanonical: true } as const;
@@ -49,7 +49,7 @@ export function createScanner({
       const isWithoutState = answer.cause === 'rpc_error' && !isExecutionFailure(answer.error);
       return isWithoutState ? { kind: 'answer', value: undefined } : answer;
     },
-    /** `decimals()` at the latest block; undefined where the contract lacks it. */
+    /** `decimals()` at the latest block; undefined if the contract lacks it. */
     async decimals(asset: Address): Promise<RpcAnswer<number | undefined>> {
       const answer = await ask(ethCall({ to: asset, data: decimalsSelector }, word));
       if (answer.kind === 'answer') {
@@ -67,7 +67,7 @@ export function createScanner({
 const balanceSelector = toFunctionSelector('balanceOf(address)');
 const decimalsSelector = toFunctionSelector('decimals()');
 
-/** An ABI word; undefined where the address has no contract. */
+/** An ABI word; undefined if the address has no contract. */
 const word = hexBytes
   .refine((text) => text === '0x' || text.length === 66)
   .transform((text) => (text === '0x' ? undefined : BigInt(text)));

@@ -36,7 +36,7 @@ export function placeOf({ logIndex, blockTimestamp }: Log): LogPlace {
   return { logIndex, ...time };
 }
 
-/** The address in a topic; undefined where the topic is not an address. */
+/** The address in a topic; undefined if the topic is not an address. */
 export function addressIn(topic: Hex): Address | undefined {
   return topic.startsWith(`0x${'0'.repeat(24)}`) ? `0x${topic.slice(26)}` : undefined;
 }

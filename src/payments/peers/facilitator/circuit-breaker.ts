@@ -125,7 +125,7 @@ export function createCircuitBreaker({
     /** Whether the peer should be asked `supported` now: to confirm failures, or to close the circuit after its pause. */
     needsProbe: (): boolean => (isOpen ? now() >= pauseEndsAt : count() >= failuresToOpen),
     /**
-     * Begins a call; the caller reports once, through the returned function, how the call ended. Undefined where the call must
+     * Begins a call; the caller reports once, through the returned function, how the call ended. Undefined if the call must
      * not be made: only `verify` is refused. Settling is always allowed, since money may depend on its outcome.
      */
     begin(call: CircuitCall): ((end: CallEnd) => void) | undefined {

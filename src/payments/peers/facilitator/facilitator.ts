@@ -231,7 +231,7 @@ function bodyOf({ x402Version, paymentPayload, paymentRequirements }: Facilitato
   return JSON.stringify({ x402Version, paymentPayload, paymentRequirements });
 }
 
-/** Reports to the circuit breaker how a call ended, also where this client failed. */
+/** Reports to the circuit breaker how a call ended, also if this client failed. */
 async function judged<T extends VerifyAnswer | SettleAnswer | SupportedAnswer>(
   send: () => Promise<FacilitatorAnswer>,
   read: (answer: FacilitatorAnswer) => T,

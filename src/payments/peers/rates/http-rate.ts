@@ -52,7 +52,7 @@ const numbersAsText: Reviver = (_, value, { source }) => (typeof value === 'numb
 /** A reviver takes ten times as long as the parser. A document of 256 KiB with real prices has fewer. */
 const documentBounds = { maxDepth: 128, maxMarks: 15_000 };
 
-/** A JSON value in which each number is its own text: a double would change its digits. Undefined where it is not JSON, or of too many values. */
+/** A JSON value in which each number is its own text: a double would change its digits. Undefined if it is not JSON, or of too many values. */
 function parseNumbersAsText(body: Buffer): unknown {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(body);

@@ -70,11 +70,11 @@ export interface PaymentScheme {
 
   /**
    * Recognises a payload by its shape. Lenient about spelling, so that a payment which is known already is found.
-   * Undefined where the payload is another scheme's, or names no payer or nonce.
+   * Undefined if the payload is another scheme's, or names no payer or nonce.
    */
   parse(payload: unknown): ParsedPayload | undefined;
 
-  /** The signed fields, unchecked against any offer. Undefined where one is malformed. */
+  /** The signed fields, unchecked against any offer. Undefined if one is malformed. */
   readTerms(payload: ParsedPayload): SignedTerms | undefined;
 
   /** Checks a payload strictly: spelling, payee, value and time window. The signature is {@link isSignedByPayer}'s. */

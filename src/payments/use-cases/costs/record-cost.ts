@@ -14,7 +14,7 @@ export interface CostOrder {
   readonly purpose: CostPurpose;
   /** The operator's accounts: a fee that anybody else paid is not a cost of the operator. */
   readonly own: ReadonlySet<string>;
-  /** Undefined where a gateway records it. */
+  /** Undefined if a gateway records it. */
   readonly operator: string | undefined;
 }
 

@@ -36,7 +36,7 @@ async function exportOf({ site, params, query, onClose }: OperatorVisit): Promis
       503,
       'The whole ledger is being read for somebody else at present. Try again in a while.',
     );
-  // also where the reader leaves, or the connection breaks
+  // also if the reader leaves, or the connection breaks
   onClose(reading.end);
   try {
     const source = await openDatabaseSource(site.ledger.pool);

@@ -13,7 +13,7 @@ export async function readOneAtATime<T>(read: () => Promise<T>): Promise<T | 'bu
   }
 }
 
-/** The same for work that continues after its answer has begun. Undefined where another page is reading. */
+/** The same for work that continues after its answer has begun. Undefined if another page is reading. */
 export function beginReading(): { readonly end: () => void } | undefined {
   if (isReading) return undefined;
   isReading = true;

@@ -12,7 +12,7 @@ export interface StoredReport {
   readonly report: ReportJson;
 }
 
-/** Undefined where there is none of that number. */
+/** Undefined if there is none of that number. */
 export async function reportOf({ site, params }: OperatorVisit): Promise<StoredReport | undefined> {
   const id = /^[1-9]\d{0,14}$/.test(params['id'] ?? '') ? Number(params['id']) : undefined;
   const found = id === undefined ? undefined : await readReconciliation(site.ledger.pool, id);

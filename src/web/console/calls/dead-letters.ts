@@ -139,7 +139,7 @@ const readableFilters: Filters = {
   count: (text) => /^\d{1,9}$/.test(text),
 };
 
-/** What is wrong with the number that a form confirms; undefined where it is how many are meant. */
+/** What is wrong with the number that a form confirms; undefined if it is how many are meant. */
 async function countMistake(visit: OperatorVisit, fields: URLSearchParams): Promise<string | undefined> {
   const confirmed = fields.get('count') ?? '';
   const meant = await countChosen(jobsOf(visit).db, choiceOf(fields), cursorOf(fields, 'after') ?? 0);

@@ -78,7 +78,7 @@ function limitsSheet({ settings }: ChatContext): Html {
 const shownSpends = 50;
 
 interface TroubledSpend extends OpenPayout {
-  /** What was signed, in the token's smallest units; undefined where the ledger has no such event. */
+  /** What was signed, in the token's smallest units; undefined if the ledger has no such event. */
   readonly amount: string | undefined;
   /** The account that signed it. */
   readonly commitment: string | undefined;

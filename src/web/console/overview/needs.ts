@@ -12,7 +12,7 @@ export interface Need {
   readonly title: string;
   readonly text: string;
   readonly since: Date | undefined;
-  /** The page that deals with it; undefined where the console has no such page. */
+  /** The page that deals with it; undefined if the console has no such page. */
   readonly path: string | undefined;
 }
 

@@ -63,7 +63,7 @@ async function openReceipt(id, formToken) {
 }
 
 /**
- * The first payment of an order has its nonce, so that it is paid once also where a browser keeps nothing. No payment is kept when
+ * The first payment of an order has its nonce, so that it is paid once also if a browser keeps nothing. No payment is kept when
  * another one is signed: the one before was refused, and a nonce that was refused may be used up.
  */
 function nextNonce(id) {

@@ -33,7 +33,7 @@ export function isKept(purpose) {
  *   `terms`: the token that was chosen, `{network, asset, amount, symbol, decimals}`; without it, any that the wallet has enough of.
  *   `networks`: the description for a wallet that does not know a network, by its CAIP-2 name, as `wallet_addEthereumChain` takes it.
  *   `nonce`: of the transfer, where the job says it; by default a random one.
- *   `isFollowed`: false where the caller follows the receipt itself.
+ *   `isFollowed`: false if the caller follows the receipt itself.
  * @param provider the wallet (EIP-1193)
  * @param show gets each step: `(step, state, text)`; steps: `connect`, `offer`, `check`, `sign`, `send`, `deliver`; states:
  *   `active`, `waiting` (something is wrong that may end by itself), `done`, `failed`
@@ -61,7 +61,7 @@ export function pay(purchase, provider, show) {
   });
 }
 
-/** Continues the kept payment: the same payment is sent again, or its receipt followed. Undefined where none is kept. */
+/** Continues the kept payment: the same payment is sent again, or its receipt followed. Undefined if none is kept. */
 export async function resume(purpose, show) {
   return isKept(purpose) ? pay({ purpose }, undefined, show) : undefined;
 }

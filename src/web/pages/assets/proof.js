@@ -19,7 +19,7 @@ async function sha256(...parts) {
 const areEqual = (one, other) =>
   one.length === other.length && one.every((byte, index) => byte === other[index]);
 
-/** The root that a leaf and its path lead to (RFC 9162, 2.1.3.2); undefined where the path has another length. */
+/** The root that a leaf and its path lead to (RFC 9162, 2.1.3.2); undefined if the path has another length. */
 async function rootOf(leaf, index, size, path) {
   let [node, last] = [index, size - 1];
   let hash = await sha256(Uint8Array.of(0), leaf);

@@ -248,7 +248,7 @@ function freeOfCharge({ left }) {
   return left === undefined ? 'Free of charge.' : `Free of charge. ${left} more today.`;
 }
 
-/** The record of a completion once it is settled, or its last state; undefined where it cannot be read. */
+/** The record of a completion once it is settled, or its last state; undefined if it cannot be read. */
 async function readRecord(id) {
   let record;
   for (let tries = 0; tries < costTries; tries++) {

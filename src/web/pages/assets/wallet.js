@@ -143,7 +143,7 @@ function wrongNetwork(purchase, network, what) {
   return stop(what, `Change it to ${networkText(purchase, network)} in the wallet, then try again.`);
 }
 
-/** Undefined where the wallet cannot say: the gateway then finds out before anything is charged. */
+/** Undefined if the wallet cannot say: the gateway then finds out before anything is charged. */
 export async function balanceOf(provider, asset, payer) {
   const data = `0x70a08231${payer.slice(2).padStart(64, '0')}`;
   try {

@@ -154,7 +154,7 @@ function topUpPages(pages: Pages): void {
   });
 }
 
-/** The top-ups that a wallet can pay from the page; undefined where none is sold. */
+/** The top-ups that a wallet can pay from the page; undefined if none is sold. */
 function topUpSection(visit: SignedInVisit): Html | undefined {
   const { site, token } = visit;
   const jobs = site.jobs?.();

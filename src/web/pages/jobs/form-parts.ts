@@ -45,7 +45,7 @@ const deciding = [
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** The members of a form for an object of this schema; undefined where a person writes its JSON. */
+/** The members of a form for an object of this schema; undefined if a person writes its JSON. */
 export function formMembers(schema: Schema): readonly Member[] | undefined {
   const left = { members: maxMembers };
   const part = groupOf(schema, { pointer: '', depth: 1, left });

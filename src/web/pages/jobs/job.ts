@@ -93,7 +93,7 @@ function readInput(form: InputForm, fields: URLSearchParams): ReadInput {
   return { body, mistakes: { of: new Map(isWrong ? [[wholeName, 'This is not JSON.']] : []), others: [] } };
 }
 
-/** What is wrong with an input; undefined where the job takes it. */
+/** What is wrong with an input; undefined if the job takes it. */
 function checkBody(
   { config }: JobsContext,
   { input }: Job,

@@ -69,7 +69,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** A text in better-auth's JSON; empty where it is absent. */
+/** A text in better-auth's JSON; empty if it is absent. */
 export function textOf(json: unknown, key: string): string {
   const value: unknown = typeof json === 'object' && json !== null ? Reflect.get(json, key) : undefined;
   return typeof value === 'string' ? value : '';

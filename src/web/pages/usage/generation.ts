@@ -148,7 +148,7 @@ interface CostLine {
   readonly price: string;
 }
 
-/** How the cost follows from the tokens and their prices; nothing where the ledger does not say one of them. */
+/** How the cost follows from the tokens and their prices; nothing if the ledger does not say one of them. */
 function costSection(generation: Generation, currency: string): Html | undefined {
   const { price, status, cost, prompt_tokens: input, completion_tokens: output } = generation;
   if (!price) return undefined;

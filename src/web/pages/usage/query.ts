@@ -16,7 +16,7 @@ export interface Shown {
 
 const filters = usageQuery.pick({ from: true, to: true, model: true, key_id: true });
 
-/** Reads the page's query by the rules of the API; undefined where the API would refuse it. */
+/** Reads the page's query by the rules of the API; undefined if the API would refuse it. */
 export function readShown(query: URLSearchParams, nowMs: number): Shown | undefined {
   const names = Object.keys(filters.shape);
   // a form sends its empty fields as well

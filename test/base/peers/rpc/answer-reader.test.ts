@@ -47,7 +47,7 @@ describe('an answer that is read in pieces', () => {
     );
   });
 
-  test('gives nothing where it is cut off, and never throws, whatever the bytes are', () => {
+  test('gives nothing if it is cut off, and never throws, whatever the bytes are', () => {
     const whole = JSON.stringify({ jsonrpc: '2.0', id: 1, result: [{ a: ['"', '\\'] }, {}] });
     for (let length = 0; length < whole.length; length++)
       expect(read(whole.slice(0, length)).outline).toBeUndefined();

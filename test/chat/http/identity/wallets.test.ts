@@ -224,7 +224,7 @@ test('a session that is older than ten minutes adds and removes no wallet', asyn
   expect(await walletsOf(ada)).toEqual([wallet.address.toLowerCase()]);
 });
 
-test('the last way to sign in stays, also where two wallets are removed simultaneously', async () => {
+test('the last way to sign in stays, also if two wallets are removed simultaneously', async () => {
   const { gateway } = await start();
   const person = gateway.browser('198.51.100.1');
   const [first, second] = [newWallet(), newWallet()];

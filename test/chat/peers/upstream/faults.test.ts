@@ -127,7 +127,7 @@ describe('a stream', () => {
     const { roles, ending } = await readAll(await askStream(upstream, promptOf(fault)));
     await asking;
     expect({ usage: undefined, ...ending }).toMatchObject(expected ?? {});
-    // The end is given out only where the answer is whole.
+    // The end is given out only if the answer is whole.
     expect(roles.includes('done')).toBe(ending.kind === 'completed' && ending.isTerminated);
     expect(roles[0]).toBe('part');
     expect(upstream.running).toBe(0);

@@ -97,7 +97,7 @@ describe('what goes up', () => {
       expect((await readAll(await askStream(upstream, 'hello'))).ending.kind).toBe('completed');
     }
     expect(model.calls).toHaveLength(10);
-    // more than two only where this process stood still for longer than a connection may be idle
+    // more than two only if this process stood still for longer than a connection may be idle
     expect(new Set(model.calls.map(({ clientPort }) => clientPort)).size).toBeLessThan(5);
   });
 });

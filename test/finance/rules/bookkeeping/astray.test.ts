@@ -70,7 +70,7 @@ describe('money without a payment in the books', () => {
     expect(booked(...events, reversed)).toEqual(before);
   });
 
-  test('is reversed as it was booked, also where its sender has become a payee since', () => {
+  test('is reversed as it was booked, also if its sender has become a payee since', () => {
     const other = paidQuote(2, { pay_to: vault });
     other.start();
     expect(booked(came('own', { received_from: vault }), ...other.events, reversed)).toEqual(before);

@@ -61,7 +61,7 @@ describe('a payment in the books', () => {
     });
   });
 
-  test('that was disproved leaves no balance, even where its job was completed', () => {
+  test('that was disproved leaves no balance, even if its job was completed', () => {
     expect(after((q) => (q.settle('facilitator'), q.enqueue(), q.disprove('withdrawn')))).toEqual({});
     expect(after((q) => (q.settle('facilitator'), q.enqueue(), q.complete(), q.disprove('kept')))).toEqual(
       {},
@@ -336,7 +336,7 @@ test('only open quotes stay in memory: closed quotes and expired unpaid quotes a
   expect(bookkeeper.openQuotes).toBe(1);
 });
 
-test('an entry has the time of its recording, and the time of a transfer only where that is known', () => {
+test('an entry has the time of its recording, and the time of a transfer only if that is known', () => {
   const quote = paidQuote(1);
   quote.start();
   quote.settle('chain');

@@ -85,7 +85,7 @@ describe('an export with a map of accounts', () => {
       );
     });
 
-  test('is refused where one name is the parent of another one', async () => {
+  test('is refused if one name is the parent of another one', async () => {
     const map = '["Liabilities:Suspense"]\nname = "Liabilities:PrepaidCredit"';
     await expect(exported('csv', map)).rejects.toThrow(
       'Liabilities:PrepaidCredit is the parent of Liabilities:PrepaidCredit:',

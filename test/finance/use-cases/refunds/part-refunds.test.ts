@@ -209,7 +209,7 @@ describe('a refund to another address than the payer', () => {
   const other = devnetAddress('thirdSpare');
   const elsewhere = { to: other, evidence: 'letter of 2026-11-20, wallet lost' };
 
-  test('is recorded with its evidence, and only where the order names that address', async () => {
+  test('is recorded with its evidence, and only if the order names that address', async () => {
     const { database, paid, record, final } = await refunding(chain);
     const digest = await paid();
     const transaction = await final(await giveBack(chain, { to: other }));
@@ -223,7 +223,7 @@ describe('a refund to another address than the payer', () => {
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('is refused where that address is a payee: the money would not have left the operator', async () => {
+  test('is refused if that address is a payee: the money would not have left the operator', async () => {
     const { ledger, paid, record } = await refunding(chain);
     const digest = await paid();
     await projectToHead(ledger);

@@ -84,7 +84,7 @@ describe('a top-up whose body is an order', () => {
     await expectBooks(gateway.database);
   });
 
-  test('is charged once, also where its payer signs it again', async () => {
+  test('is charged once, also if its payer signs it again', async () => {
     const { gateway, order } = await startWithUser();
     const { account, payer: from } = await fundedWallet(chain);
     expect((await payWith(gateway, order.body, { nonce: order.nonce }, account)).status).toBe(202);

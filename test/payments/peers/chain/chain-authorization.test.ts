@@ -219,7 +219,7 @@ describe('thousands of blocks later', () => {
     expect(await open(stub.url).findAuthorization(expected, usedAtSecs)).toEqual(paid);
   });
 
-  test('the answer is unavailable where the node refuses even a single block', async () => {
+  test('the answer is unavailable if the node refuses even a single block', async () => {
     const stub = await proxy((request) => {
       if (rangeOf(request) === undefined) return false;
       refuse(request, { code: -32_600, message: 'no logs here' });
@@ -241,7 +241,7 @@ describe('thousands of blocks later', () => {
     expect(rangesOf(stub)).toHaveLength(1);
   });
 
-  test('the answer is unavailable where one block or one range of many is missing', async () => {
+  test('the answer is unavailable if one block or one range of many is missing', async () => {
     const noBlock = await proxy((request) => {
       const isOld = request.body.method === 'eth_getBlockByNumber' && request.body.params[0] !== 'latest';
       if (isOld) succeed(request, null);

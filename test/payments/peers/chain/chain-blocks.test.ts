@@ -105,7 +105,7 @@ describe('a block', () => {
     ]);
   });
 
-  test('that is final is unavailable where the node has no such block, or does not support the tag', async () => {
+  test('that is final is unavailable if the node has no such block, or does not support the tag', async () => {
     const none = open((await resulting(null)).url);
     expect(await none.finalizedBlock()).toEqual({ kind: 'unavailable', cause: 'no_finalized_block' });
     const old = await startRpcStub((request) => refuse(request, { code: -32_602, message: 'invalid tag' }));

@@ -19,7 +19,7 @@ async function latest(at = chain.rpcUrl) {
   return { node, block: answer.block };
 }
 
-test('an account has spent the nonces of its transactions up to exactly a block, also where it lends its code', async () => {
+test('an account has spent the nonces of its transactions up to exactly a block, also if it lends its code', async () => {
   const { node, block } = await latest();
   const before = await node.readSpentNonces(sender, block.hash);
   const wallet = createWalletClient({ account, transport: http(chain.rpcUrl) });

@@ -24,7 +24,7 @@ export async function serve(listener: Listener, timeoutMs = 20_000, hidesId = fa
 }
 
 export interface Node {
-  /** Of the transaction; null where the node does not know it. */
+  /** Of the transaction; null if the node does not know it. */
   readonly place?: object | null;
   readonly logs?: readonly object[];
 }

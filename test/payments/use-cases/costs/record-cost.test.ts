@@ -93,7 +93,7 @@ describe('what a transaction of the operator cost', () => {
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test("is nothing where an account sent it that is not the operator's, until somebody says that it is", async () => {
+  test("is nothing if an account sent it that is not the operator's, until somebody says that it is", async () => {
     const { record, recorded } = await setUp();
     const transaction = await final(await giveBack(chain, { key: devnetKeys.thirdSpare, amount: 5n }));
     expect(await record(transaction)).toEqual({ kind: 'refused', code: 'foreign_payer', detail: stranger });

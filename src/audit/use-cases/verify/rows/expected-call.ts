@@ -28,7 +28,7 @@ export interface ExpectedCall {
   readonly bodyBytes: number;
 }
 
-/** A payment or a trigger's call, and the row that it must have; undefined where it must have no row. */
+/** A payment or a trigger's call, and the row that it must have; undefined if it must have no row. */
 export interface OutboxEntry {
   readonly payment: string;
   readonly stream: string;

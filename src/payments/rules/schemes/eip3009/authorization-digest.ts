@@ -36,7 +36,7 @@ signedBytes.set([0x19, 0x01]);
 /**
  * The digest that a payer signs (EIP-3009, EIP-712). Encoded by hand for speed, since every payment may wait for it; a test
  * compares it with viem's encoder.
- * @throws RangeError where a number needs more than 256 bits
+ * @throws RangeError if a number needs more than 256 bits
  */
 export function authorizationDigest(payment: SchemePayment): Uint8Array {
   const { payer, payTo, amount, validAfter, validBefore, nonce } = payment;
