@@ -168,7 +168,7 @@ export function jobsFigures({ status, read, isCircuitOpen, rates, listings }: Jo
     },
     one(
       'tollbook_broker_up',
-      '1 while the broker takes calls; missing where this process hands it none',
+      '1 while the broker takes calls; missing if this process hands it none',
       () => {
         const { broker } = status();
         return broker && flag(broker);
@@ -243,7 +243,7 @@ function callbackFigures(read: JobsFigures['read']): Figure[] {
   return [
     one(
       'tollbook_callbacks_due',
-      'Callbacks that wait to be sent, for the first time or again; at most 10,000 are counted; missing where clients are not called back',
+      'Callbacks that wait to be sent, for the first time or again; at most 10,000 are counted; missing if clients are not called back',
       () => read.value?.queue.dueCallbacks?.count,
     ),
     one(
@@ -282,7 +282,7 @@ function listingFigures(read: JobsFigures['listings']): Figure[] {
   return [
     {
       name: 'tollbook_listing_up',
-      help: '0 while the discovery service does not list a job of this service any more; missing where it never listed one',
+      help: '0 while the discovery service does not list a job of this service any more; missing if it never listed one',
       labels: ['service'],
       read: () =>
         [...(read()?.services ?? [])].flatMap(([service, { listed, missed, gone }]) =>
@@ -293,7 +293,7 @@ function listingFigures(read: JobsFigures['listings']): Figure[] {
     },
     one(
       'tollbook_discovery_up',
-      '0 while the looks at the discovery service are not conclusive, for longer than its grace; missing where none is watched',
+      '0 while the looks at the discovery service are not conclusive, for longer than its grace; missing if none is watched',
       () => {
         const status = read();
         return status && flag({ ok: status.unknown === undefined });
@@ -378,7 +378,7 @@ export function logFigures({ sealEveryMs, hasAnchors, lags, unsealed, funds }: L
     },
     {
       name: 'tollbook_anchor_behind_seconds',
-      help: 'How old the oldest checkpoint is that this anchor has not taken; 0 where it has all',
+      help: 'How old the oldest checkpoint is that this anchor has not taken; 0 if it has all',
       labels,
       read: ofAnchors(({ behindMs }) => behindMs / 1_000),
     },

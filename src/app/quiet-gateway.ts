@@ -119,7 +119,7 @@ export async function startQuietGateway(options: QuietOptions): Promise<RunningG
 
 const quietFigure: Figure = {
   name: 'tollbook_quiet',
-  help: '1 while the process serves reads alone, and makes no request to anyone; missing where it is live',
+  help: '1 while the process serves reads alone, and makes no request to anyone; missing if it is live',
   read: () => [{ value: 1 }],
 };
 

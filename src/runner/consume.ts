@@ -41,7 +41,7 @@ interface ConsumeParts {
   readonly tell: Teller;
   /** Aborts when no more calls are wanted. */
   readonly stopping: AbortSignal;
-  /** Aborts when nothing is waited for any more. */
+  /** Aborts when the runner waits for nothing any more. */
   readonly over: AbortSignal;
   /** Called for each call that the runner starts. */
   readonly track: (serving: Promise<void>) => void;

@@ -2,7 +2,7 @@ import { byName, type CommandDescription, config, flag, text, textOr } from '../
 
 const wrongConfiguration = 'the configuration has mistakes';
 const dir = textOr('FOLDER', '.tollbook', 'of the state of `tollbook start`');
-const chainPort = text('PORT', 'of the chain; default: 8412, or any free one where that is in use');
+const chainPort = text('PORT', 'of the chain; default: 8412, or any free one if that is in use');
 
 /** The commands of the whole product, and of development. */
 export const appCommands = {
@@ -11,7 +11,7 @@ export const appCommands = {
     summary: 'runs database, devnet and gateway on this machine, and pays for one job',
     options: {
       fresh: flag('deletes the state of the last run instead of continuing with it'),
-      'demo-data': flag('makes a month of activity first, where the folder has no state'),
+      'demo-data': flag('makes a month of activity first, if the folder has no state'),
       dir,
       port: textOr('PORT', '8402', 'of the gateway'),
       'chain-port': chainPort,
@@ -82,7 +82,7 @@ export const appCommands = {
           'asks the sources of rates, and says what they answered, how old it is and how far from the others',
       ),
       'no-secrets': flag(
-        'reads no secret, and says which were not checked; else DATABASE_URL is checked too, where it is set',
+        'reads no secret, and says which were not checked; else DATABASE_URL is checked too, if it is set',
       ),
     },
     notes: ['changes nothing'],

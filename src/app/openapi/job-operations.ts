@@ -77,7 +77,7 @@ const redeliveryHeader = {
 const callbackHeader = {
   name: 'X-NET-CALLBACK-URL',
   description:
-    'An https URL that gets one signed POST once the end of the paid call is known, where the operator allows it. A part of what the payment pays for.',
+    'An https URL that gets one signed POST once the end of the paid call is known, if the operator allows it. A part of what the payment pays for.',
 };
 
 /** Refusals of the caller of a restricted job. */
@@ -244,7 +244,7 @@ alone: the caller is then asserted without proof.`,
     id: 'getDidDocument',
     summary: 'The public keys of signed offers and receipts',
     description:
-      'The DID document of `did:web` and the host of this address, for verifiers of the x402 extension `offer-receipt`. 404 where nothing is signed.',
+      'The DID document of `did:web` and the host of this address, for verifiers of the x402 extension `offer-receipt`. 404 if nothing is signed.',
     requestHeaders: [ifNoneMatch],
     answers: [
       { status: 200, description: 'The document.', schema: didDocument, headers: ['ETag'] },

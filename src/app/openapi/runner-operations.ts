@@ -58,7 +58,7 @@ export const runnerOperations = operations(ofRunner, {
   'POST /runner/calls/{call_id}/result-parts/{part}': {
     id: 'sendResultPart',
     summary: 'Send a part of a large result',
-    description: `For a result beyond the limit of \`/complete\`, where the gateway has a result store. Every part but the last has ${resultPartBytes} bytes. A part that is sent again replaces the earlier one. Nothing counts until \`/complete\` names the whole as \`stored_result\`.`,
+    description: `For a result beyond the limit of \`/complete\`, if the gateway has a result store. Every part but the last has ${resultPartBytes} bytes. A part that is sent again replaces the earlier one. Nothing counts until \`/complete\` names the whole as \`stored_result\`.`,
     requestHeaders: [{ name: 'X-Net-Lease-Id', description: 'The `lease_id` of the call.' }],
     body: { bytes: true, description: 'The bytes of the part.' },
     answers: [{ status: 200, description: 'The part is stored.', schema: storedPart }],

@@ -114,6 +114,6 @@ export function chooseNetworks(
 function withoutRpc(id: Caip2): string {
   return (
     `SETTLEMENTS ON ${id} ARE NOT CONFIRMED ON THE CHAIN: no rpc_url is configured for it, nor "public". ` +
-    'The gateway trusts the facilitator, and where settling again gives no result, the operator must decide'
+    'The gateway trusts the facilitator, and if settling again gives no result, the operator must decide'
   );
 }

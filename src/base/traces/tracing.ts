@@ -124,7 +124,7 @@ function spanOf(
 
 /**
  * Whether a trace is recorded is decided by its id, so that all gateways with one ratio record the same traces. A sender may forbid it;
- * it cannot order it. A span with a link is recorded where the linked one is.
+ * it cannot order it. A span with a link is recorded if the linked span is.
  */
 function createSampler(ratio: number): Sampler {
   const byId = new TraceIdRatioBasedSampler(ratio);

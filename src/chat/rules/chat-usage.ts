@@ -14,7 +14,7 @@ export interface ChatUsage {
 
 export type UsageReading =
   | { readonly kind: 'counted'; readonly usage: ChatUsage }
-  /** A missing or an empty count is only no report. */
+  /** A missing or an empty count is not reported. */
   | { readonly kind: 'none' }
   /** A given count is not a whole number. */
   | { readonly kind: 'malformed' };

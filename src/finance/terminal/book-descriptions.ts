@@ -36,7 +36,7 @@ export const bookCommands = {
         'FILE',
         'a CSV of date, commodity, currency and rate: prices in journals, the worth of each row,\nand a closing entry of conversions',
       ),
-      'value-in': text('EUR', 'the currency of rows where the file of --rates has several'),
+      'value-in': text('EUR', 'the currency of rows if the file of --rates has several'),
       accounts: text(
         'FILE',
         'TOML: other names of accounts, and codes, by account or by what it begins with',

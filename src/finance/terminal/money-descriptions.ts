@@ -42,7 +42,7 @@ export const moneyCommands = {
       rpc,
       since: text('TIME', 'searches payments since then; default: the time of the last event that was kept'),
       'dry-run': flag('changes nothing'),
-      force: flag('also where nothing is wrong'),
+      force: flag('also if nothing is wrong'),
     },
     notes: ['stop every gateway first; a recovery that is not finished says so, and is run again'],
   },
@@ -52,7 +52,7 @@ export const moneyCommands = {
     options: { config, by: byName, why },
     notes: [
       'stop every gateway of the database before first; begins the next generation of the log, and records who and why;',
-      'refuses where events are known to be missing: `tollbook recover` continues without them',
+      'refuses if events are known to be missing: `tollbook recover` continues without them',
     ],
   },
   'settlements resolve': {
@@ -74,7 +74,7 @@ export const moneyCommands = {
     isReading: true,
     summary: 'lists the payments with a refund due',
     options: databaseSealed,
-    notes: ['a refund is due where a payment has a dead-lettered call or none'],
+    notes: ['a refund is due if a payment has a dead-lettered call or none'],
     exits: { finding: changedRows },
   },
   'refunds batch': {
@@ -114,7 +114,7 @@ export const moneyCommands = {
       payment: text('NONCE', 'the nonce of that payment'),
       why: text(
         "'TEXT'",
-        'how you know that it was not sent, where the chain cannot prove it: two operators have to say so',
+        'how you know that it was not sent, if the chain cannot prove it: two operators have to say so',
       ),
       by,
       ...chains,
@@ -195,7 +195,7 @@ export const moneyCommands = {
       purpose: text('PURPOSE', costPurposes.join(', ')),
       payer: text(
         'ADDRESS',
-        'the account that sent it: says that it is yours, where neither ledger nor configuration knows it',
+        'the account that sent it: says that it is yours, if neither ledger nor configuration knows it',
       ),
       missing: flag(
         'finds the refunds, sweeps, transfers and spends in the ledger whose transaction has no recorded cost, and records\n' +
@@ -208,7 +208,7 @@ export const moneyCommands = {
       ),
     },
     notes: [
-      'of its receipt, once it is final; also where it failed. What a command or a gateway has recorded is not recorded again',
+      'of its receipt, once it is final; also if it failed. What a command or a gateway has recorded is not recorded again',
     ],
   },
   'costs reverse': {

@@ -3,7 +3,7 @@ import { config, flag, rpc, text, texts, zone as tz } from '../../base/terminal/
 /** Options that several commands of finance have. */
 export const network = text('NETWORK', 'such as eip155:8453');
 export const tx = text('TRANSACTION', 'its hash');
-export const log = text('INDEX', "of the transfer's log in its block, where the transaction has several");
+export const log = text('INDEX', "of the transfer's log in its block, if the transaction has several");
 export const evidence = text("'TEXT'", 'how you know it, for the record');
 export const pubkey = text('KEY', 'the public key of the log, or a file with it');
 export const checkpoint = texts('FILE', 'a file or a folder of checkpoints');

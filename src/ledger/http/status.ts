@@ -58,7 +58,7 @@ const jobsStatus = z
         }),
       })
       .optional()
-      .meta({ description: 'What the discovery service lists of this gateway, where one is watched.' }),
+      .meta({ description: 'What the discovery service lists of this gateway, if one is watched.' }),
     outbox: z
       .strictObject({
         ...check.shape,
@@ -67,7 +67,7 @@ const jobsStatus = z
         triggered_calls: count.meta({ description: 'Those of them that triggers made, not payments.' }),
         dead_calls: count.meta({ description: 'Dead letters, at most 10,000.' }),
         oldest_undecided_ms: count.optional().meta({
-          description: 'How long the oldest payment has no known outcome; left out where each has one.',
+          description: 'How long the oldest payment has no known outcome; left out if each has one.',
         }),
         oldest_watched_ms: count.optional().meta({
           description: 'How long the oldest failed payment is watched, since it may still land.',

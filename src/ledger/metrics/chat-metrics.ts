@@ -19,7 +19,7 @@ export function createChatMetrics(registers: Registry[]): ChatMetrics {
   const labelNames = ['gen_ai_operation_name', 'gen_ai_provider_name', 'gen_ai_request_model'] as const;
   const tokens = new Histogram({
     name: 'gen_ai_client_token_usage',
-    help: 'Tokens of a completion; an estimate where the upstream reported none',
+    help: 'Tokens of a completion; an estimate if the upstream reported none',
     labelNames: [...labelNames, 'gen_ai_token_type'],
     buckets: tokenCounts,
     registers,

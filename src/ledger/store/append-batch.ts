@@ -46,7 +46,7 @@ export interface BatchAnswer {
 
 /** The answer to a batch that was written without deciding: every command was recorded, in their order. */
 export interface UncontendedAnswer extends Omit<BatchAnswer, 'results'> {
-  /** Of each command's stream, before it. */
+  /** The version of each command's stream before the batch. */
   readonly versions: readonly number[];
   /** The ids of the calls that were added. */
   readonly added: readonly number[];

@@ -133,7 +133,7 @@ export interface LaneCommand {
   readonly claims?: readonly AnyClaim[];
   /** Claims of this stream to free. */
   readonly freed?: readonly Claim[];
-  /** What to append where another stream holds a claim of that kind: in the loser's own stream, never in a payment's. */
+  /** Events to append, if another stream holds a claim of that kind, to the stream of the refused command, never to a payment's. */
   readonly lost?: {
     readonly stream: string;
     readonly events: Readonly<Partial<Record<AnyClaim['kind'], readonly LedgerEvent[]>>>;

@@ -59,7 +59,7 @@ const priceV2 = z.strictObject({
 const ofAnyOffer = {
   paymentFlow: z.literal(paymentFlow).meta({
     description:
-      'The payment is settled before the job runs. Clients of x402 prefer other flows where they have the choice.',
+      'The payment is settled before the job runs. Clients of x402 prefer other flows if they have the choice.',
   }),
 };
 
@@ -134,7 +134,7 @@ export const paymentRequiredV2 = z
           schema: z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema of `info`.' }),
         })
         .optional()
-        .meta({ description: 'How facilitators list the job; absent where they may not.' }),
+        .meta({ description: 'How facilitators list the job; absent if they may not.' }),
       [offerReceiptKey]: z
         .strictObject({
           info: z.strictObject({ offers: z.array(signedOffer).min(1) }),
@@ -143,7 +143,7 @@ export const paymentRequiredV2 = z
         .optional()
         .meta({
           description:
-            'The same offers, signed for others than the payer; where the operator has switched it on.',
+            'The same offers, signed for others than the payer; if the operator has switched it on.',
         }),
     }),
   })
@@ -198,7 +198,7 @@ export const settlement = z
         }),
       })
       .optional()
-      .meta({ description: 'A signed receipt; where the operator has switched it on.' }),
+      .meta({ description: 'A signed receipt; if the operator has switched it on.' }),
   })
   .meta({ description: 'How the payment was settled.' });
 

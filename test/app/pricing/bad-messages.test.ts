@@ -98,7 +98,7 @@ test.each([
   'application/json; charset=latin1',
   'application/connect+json',
   'multipart/form-data',
-])('the content type %s is refused with those that are answered', async (type) => {
+])('the content type %s is refused, and the answer lists the accepted ones', async (type) => {
   const text = expect.stringContaining('must be application/json, application/proto, application/grpc');
   expect(await refusal(type, '{"serviceId":"1"}')).toEqual({ status: 415, text });
 });

@@ -235,7 +235,7 @@ test.each([
   await expect(ask({ requester })).rejects.toMatchObject({ code: status.UNAVAILABLE });
 });
 
-test('a gateway that issues no quote in time holds no request', async () => {
+test('a gateway that does not issue a quote in time delays no request', async () => {
   const errors: object[] = [];
   const log = { info() {}, warn() {}, error: (line: object) => void errors.push(line) };
   const x402: X402Option = { issue: () => new Promise(() => {}) };

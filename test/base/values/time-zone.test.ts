@@ -56,7 +56,7 @@ test('a day begins at its first instant, also if its midnight does not exist or 
   expect(utc.startOf('2026-03-29')).toBe(Date.parse('2026-03-29T00:00:00Z'));
 });
 
-test('a zone has a name of the IANA database: no offset, no other text', () => {
+test('a zone is a name of the IANA database, not an offset or another text', () => {
   for (const name of ['+01:00', 'Europe/Nowhere', '', 'Europe/Berlin\n', '../etc', 'a'.repeat(80)])
     expect(findTimeZone(name)).toBe(undefined);
   expect(findTimeZone('UTC')).toBe(utc);

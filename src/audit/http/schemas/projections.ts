@@ -73,7 +73,7 @@ export const auditedPayment = z.strictObject({
   transaction: hex32.nullable(),
   block_number: atoms
     .nullable()
-    .meta({ description: 'The block that proves the payment; null where only the facilitator reported it.' }),
+    .meta({ description: 'The block that proves the payment; null if only the facilitator reported it.' }),
   call_id: callId.nullable(),
   settled_at: time.nullable(),
   refunded_at: time
@@ -104,7 +104,7 @@ export const paymentHistory = z
     checkpoint: z
       .string()
       .nullable()
-      .meta({ description: 'The signed tree head of the proofs; null where nothing is sealed.' }),
+      .meta({ description: 'The signed tree head of the proofs; null if nothing is sealed.' }),
     events: z.array(
       z.strictObject({
         seq: count,
@@ -136,7 +136,7 @@ export const auditedCall = z.strictObject({
   status: z.enum(['enqueued', 'delivered', 'completed', 'dead_lettered']),
   attempts: count,
   enqueued_at: time.meta({
-    description: 'When it was first enqueued, also where it was enqueued again since.',
+    description: 'When it was first enqueued, also if it was enqueued again since.',
   }),
   ended_at: time.nullable(),
 });

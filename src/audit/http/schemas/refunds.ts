@@ -31,7 +31,7 @@ export const recoveredJob = {
 };
 
 export const quoteSource = z.literal('pricing').nullable().meta({
-  description: 'Which service issued the quote; null for a 402 answer, and where the quote is lost.',
+  description: 'Which service issued the quote; null for a 402 answer, and if the quote is lost.',
 });
 
 const refundUnderWay = z
@@ -39,7 +39,7 @@ const refundUnderWay = z
     since: time,
     age_secs: count,
     operator: z.string(),
-    sender: address.nullable().meta({ description: 'Whose transaction it is, where that is known.' }),
+    sender: address.nullable().meta({ description: 'Whose transaction it is, if that is known.' }),
     sender_nonce: count.nullable(),
     transaction: hex32.nullable().meta({ description: 'What the wallet answered.' }),
   })
@@ -56,7 +56,7 @@ export const refundsDue = z
       z.strictObject({
         seq: count.meta({ description: 'The event that started the payment.' }),
         quote_digest: quoteDigest,
-        payment_nonce: hex32.meta({ description: 'Names the payment where its quote was paid twice.' }),
+        payment_nonce: hex32.meta({ description: 'Names the payment if its quote was paid twice.' }),
         ...recoveredJob,
         network,
         asset: address,
@@ -69,7 +69,7 @@ export const refundsDue = z
         pay_to: address,
         transaction: hex32.meta({ description: 'The transaction that paid.' }),
         block_number: atoms.nullable().meta({
-          description: 'The block that proves the payment; null where only the facilitator reported it.',
+          description: 'The block that proves the payment; null if only the facilitator reported it.',
         }),
         call_id: callId.nullable(),
         quote_source: quoteSource,

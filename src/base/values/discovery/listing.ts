@@ -64,7 +64,7 @@ export function listingKey(address: string): string | undefined {
     : undefined;
 }
 
-/** @param sold the keys of the jobs that the looking gateway sells and lets be listed */
+/** @param sold the keys of the jobs that this gateway sells and permits to be listed */
 export function afterLook(
   { listings, unknownSinceSecs }: ListingState,
   sold: ReadonlySet<string>,

@@ -78,7 +78,7 @@ export const generation = z
     released: credit.nullable().meta({ description: 'What was returned of the hold.' }),
     key_id: z.int().min(1).nullable(),
     ended_at: time.nullable(),
-    reason: z.string().nullable().meta({ description: 'A code, where something went wrong.' }),
+    reason: z.string().nullable().meta({ description: 'A code, if something went wrong.' }),
     events: z
       .array(z.strictObject({ seq: z.int().min(1), type: z.string(), at: time }))
       .meta({ description: 'Its events in the ledger. `/log/proof?seq=` proves each.' }),

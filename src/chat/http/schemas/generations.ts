@@ -40,7 +40,7 @@ export const generations = z
         cached_tokens,
         cost: credit
           .nullable()
-          .meta({ description: 'Null while it runs, and where nothing was charged because it failed.' }),
+          .meta({ description: 'Null while it runs, and if nothing was charged because it failed.' }),
       }),
     ),
     next,

@@ -66,7 +66,7 @@ export const price = z
           x402_endpoint: endpoint,
         }),
       )
-      .meta({ description: 'Empty where no token can be offered now: `unavailable` says why.' }),
+      .meta({ description: 'Empty if no token can be offered now: `unavailable` says why.' }),
     not_offered: notOffered.optional(),
     unavailable: z.strictObject({ reason: z.enum(noOfferReasons) }).optional(),
     x402_endpoint: endpoint,
@@ -207,7 +207,7 @@ export const completed = accepted
     status: z.literal('completed'),
     result: result
       .nullable()
-      .meta({ description: "The runner's result; null where it gave none, or its life has ended." }),
+      .meta({ description: "The runner's result; null if it gave none, or its life has ended." }),
   })
   .meta({
     description: 'What a 202 says, and the result: the call was completed within the time of `Prefer`.',

@@ -135,7 +135,7 @@ export const discardManyRequest = z
     all: z
       .literal(true)
       .optional()
-      .meta({ description: 'Every dead letter is meant. Needed where no other member says which.' }),
+      .meta({ description: 'Every dead letter is meant. Needed if no other member says which.' }),
     count: z.int().min(0).optional().meta({
       description: 'How many this batch means, as `discarded` of a dry run says. Needed for any other.',
     }),

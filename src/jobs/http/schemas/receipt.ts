@@ -67,7 +67,7 @@ export const receipt = z
       .optional()
       .meta({
         description:
-          'What was refunded of the payment, in order; absent where nothing was. The state is `refunded` once that is all of it.',
+          'What was refunded of the payment, in order; absent if nothing was. The state is `refunded` once that is all of it.',
       }),
     events: z
       .array(
@@ -82,7 +82,7 @@ export const receipt = z
       .meta({ description: 'All events of the quote, in order.' }),
     log_proof: logProofs.nullable().optional().meta({
       description:
-        'Proofs that the events about the settlement are in the log, up to a signed tree head; null until there are some, and `log_proof_reason` says why. Absent where the ledger is not sealed.',
+        'Proofs that the events about the settlement are in the log, up to a signed tree head; null until there are some, and `log_proof_reason` says why. Absent if the ledger is not sealed.',
     }),
     log_proof_reason: z.enum(['not_settled', 'not_sealed']).optional().meta({
       description: '`not_sealed`: the next tree head covers the settlement; read the receipt again.',
@@ -125,7 +125,7 @@ export type Receipt = z.infer<typeof receipt>;
 export const receiptQuery = z.object({
   wait_secs: z.coerce.number().int().min(0).max(maxWaitSecs).optional().meta({
     description:
-      'How long the answer may wait for the end of the call, of its payment or of the quote; 0 by default, and 60 for an event stream. It comes immediately where there is nothing to wait for.',
+      'How long the answer may wait for the end of the call, of its payment or of the quote; 0 by default, and 60 for an event stream. It comes immediately if there is nothing to wait for.',
   }),
 });
 

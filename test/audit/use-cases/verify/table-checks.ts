@@ -14,8 +14,8 @@ export type TableCheck =
   | { readonly notFollowing: string };
 
 const byClock = 'a time by the clock, which may be set back';
-const inNoEvent = 'in no event';
-const attempts = 'how often and when it was tried is in no event';
+const inNoEvent = 'no event has it';
+const attempts = 'no event has number and times of the attempts';
 const shortLived = 'a state of the moment: gateways write it anew all the time';
 const ofPeople = 'people and their sign-ins, of which the ledger has ids alone';
 const ofConfiguration = 'from the configuration, not from events';
@@ -36,7 +36,7 @@ export const tableChecks: Readonly<Record<string, TableCheck>> = {
     notCompared: {
       batch: 'a number of each append',
       at: 'the time of the last append, which may have recorded nothing; never before the last event',
-      halt_reason: 'how gateways halt the ledger is in no event',
+      halt_reason: 'no event has the halts of the ledger',
       halt_known_seq: 'as halt_reason',
       halt_found_seq: 'as halt_reason',
       halted_at: 'as halt_reason',
@@ -60,11 +60,11 @@ export const tableChecks: Readonly<Record<string, TableCheck>> = {
     notCompared: {
       created_at: byClock,
       traceparent: 'for tracing alone',
-      last_error: "a runner's words are in no event",
+      last_error: "no event has a runner's text",
       last_reason: attempts,
       last_runner: attempts,
       lease_id: shortLived,
-      attempt: 'a lease counts before its event',
+      attempt: 'a lease has its effect before its event',
       failures: attempts,
       refusals: attempts,
       due_at: attempts,
@@ -124,7 +124,7 @@ export const tableChecks: Readonly<Record<string, TableCheck>> = {
     notCompared: {
       process_id: shortLived,
       budget_from: 'of the period that the clock says',
-      started_at: 'that the answer began is in no event',
+      started_at: 'no event shows that the answer began',
       created_at: byClock,
     },
   },
@@ -181,7 +181,7 @@ export const tableChecks: Readonly<Record<string, TableCheck>> = {
   },
   'tollbook.log_anchored_head': {
     follows: 'a head of that size',
-    removed: 'that an anchor has a head is in no event: the anchor itself has it',
+    removed: 'no event shows that an anchor has a head: the anchor does',
   },
   'tollbook.log_anchor': {
     notFollowing:
@@ -206,7 +206,7 @@ export const tableChecks: Readonly<Record<string, TableCheck>> = {
   'tollbook.reconciliation': {
     follows: 'the report in it, and the root of its events',
     notCompared: { id: 'a number', at: byClock },
-    removed: 'that a report was stored is in no event',
+    removed: 'no event shows that a report was stored',
     added: 'a copy of a report is refused, and another one has its own root and figures',
   },
   'tollbook.payout': {

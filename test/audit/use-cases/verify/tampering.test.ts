@@ -28,7 +28,7 @@ import {
 /** A ledger of 114 events that was sealed at 60 and at its end. */
 const busySealed = () => sealedLedger(busyLedger().take(114).toArray(), 60);
 
-test('an honest ledger is sound, says the export, the independent verifier and the database', async () => {
+test('export, independent verifier and database agree that an honest ledger is sound', async () => {
   const { database, dir } = await busySealed();
   await exportTo(path.join(dir, 'export.jsonl'), database);
   const { isSound, text, independent } = await verifyBoth(dir);

@@ -102,7 +102,7 @@ describe('what a transaction of the operator cost', () => {
     expect(await recorded()).toMatchObject([{ payer: stranger }]);
   });
 
-  test('is recorded of a transaction that failed as well, and of none that is not final or not known', async () => {
+  test('is also recorded for a failed transaction, but not for one that is not final or not known', async () => {
     const { record, recorded } = await setUp();
     const standing = await chainsThatStandStill(chain.rpcUrl);
     const failed = await giveBack(chain, { amount: 10n ** 18n, gas: 200_000n });
