@@ -1,6 +1,6 @@
 // A runner that fetches its calls, so that it needs no address. Run it with
 //   GATEWAY_URL=http://127.0.0.1:8402 RUNNER_TOKEN=… node_modules/.bin/node examples/poll-runner.ts
-// where the token is that of a [[runners]] entry with mode = "lease". Ctrl-C finishes the running calls, then ends.
+// if the token is that of a [[runners]] entry with mode = "lease". Ctrl-C finishes the running calls, then ends.
 import { z } from 'zod';
 // in your own project: from '@tollbook/runner'
 import { createRunner, job, Refuse, RetryLater } from '../src/runner/index.ts';

@@ -1,6 +1,6 @@
 // A runner for unpaid calls: those of a schedule and those of a contract's events. Run it with
 //   GATEWAY_URL=http://127.0.0.1:8402 RUNNER_TOKEN=… node_modules/.bin/node examples/trigger-runner.ts
-// where the token is that of a [[runners]] entry with mode = "lease". docs/triggers.md has the [[triggers]] that call it.
+// if the token is that of a [[runners]] entry with mode = "lease". docs/triggers.md has the [[triggers]] that call it.
 import { z } from 'zod';
 // in your own project: from '@tollbook/runner'
 import { createRunner, job } from '../src/runner/index.ts';

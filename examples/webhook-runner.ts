@@ -1,6 +1,6 @@
 // A runner whose job is called by paid requests and by webhooks. Run it with
 //   GATEWAY_URL=http://127.0.0.1:8402 RUNNER_TOKEN=… node_modules/.bin/node examples/webhook-runner.ts
-// where the gateway has a [[triggers]] entry with kind = "webhook" for the job. examples/send-webhook.sh sends one.
+// if the gateway has a [[triggers]] entry with kind = "webhook" for the job. examples/send-webhook.sh sends one.
 import { z } from 'zod';
 // in your own project: from '@tollbook/runner'
 import { createRunner, type Handler, job } from '../src/runner/index.ts';

@@ -34,7 +34,7 @@ const events = (all: readonly string[]): string =>
 
 /**
  * The rows of a payment's three appends, for `size` payments in three transactions. The values are as long as real ones and
- * as random where an index holds them: made by a hash that costs next to nothing.
+ * as random if an index holds them: made by a hash that costs next to nothing.
  */
 function script(size: number): string {
   const stream = `'0x' || ${random(0)} || :tail::text`;

@@ -105,7 +105,7 @@ function sourcesOf(config: Config): Source[] {
   ];
 }
 
-/** One source a token: where one is wrong, the others are still right. */
+/** One source a token: if one is wrong, the others are still right. */
 function tokenSources({ acceptedTokens, networks }: NonNullable<Config['jobs']>): Source[] {
   return acceptedTokens.flatMap((token, index) => {
     const chosen = networks.get(token.network);

@@ -40,7 +40,7 @@ export function together(findings: readonly ChainFindings[]): ChainFindings {
   };
 }
 
-/** Judges a fact where the chain tells it. `what` names it: `decimals()`. */
+/** Judges a fact if the chain tells it. `what` names it: `decimals()`. */
 export function judge<T>(
   fact: Fact<T>,
   at: Path,

@@ -297,7 +297,7 @@ async function closePeers({
   await Promise.all(peers.map((peer) => peer.close()));
 }
 
-/** @param storedKey the database's own, where the configuration names no receipt key */
+/** @param storedKey the database's own, if the configuration names no receipt key */
 function keysOf(
   { receiptKeys, quoteKeys, offerReceipt }: JobsConfig,
   storedKey: Buffer,

@@ -8,7 +8,7 @@ export interface ServedMetrics {
   readonly metrics: Metrics;
   /** Measures this app's requests, and serves `/metrics` on it or on a separate port. */
   serve(app: FastifyInstance): Promise<void>;
-  /** Adds the values to read at each scrape, and opens the separate port, where there is one. */
+  /** Adds the values to read at each scrape, and opens the separate port, if there is one. */
   listen(figures: readonly Figure[]): Promise<void>;
   close(): Promise<void>;
 }

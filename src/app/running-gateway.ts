@@ -37,7 +37,7 @@ export interface RunningGateway {
 export interface Quiet {
   /** One sentence without a full stop. */
   readonly reason: string;
-  /** Resolves once the database is the ledger: a gateway that starts now is live. Never, where an operator asked for quiet. */
+  /** Resolves once the database is the ledger: a gateway that starts now is live. Never, if an operator asked for quiet. */
   readonly over: Promise<void>;
 }
 

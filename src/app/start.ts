@@ -78,7 +78,7 @@ interface LedgerOptions extends Pick<GatewayOptions, 'databaseUrl' | 'databaseCo
 }
 
 /**
- * Returns the role that the gateway's connections take; undefined, with a warning, where the database's user may not take it.
+ * Returns the role that the gateway's connections take; undefined, with a warning, if the database's user may not take it.
  * @throws where migrations are pending
  */
 async function checkDatabase(databaseUrl: string, logger: Logger): Promise<string | undefined> {
@@ -242,7 +242,7 @@ async function decide({
   }
 }
 
-/** That the timeline is another one and nothing is missing, where an anchor has proven it. */
+/** That the timeline is another one and nothing is missing, if an anchor has proven it. */
 async function recordProof(
   lane: Ledger['lane'],
   { database, continued }: LiveOptions['decision'],

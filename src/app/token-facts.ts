@@ -84,7 +84,7 @@ function is(configured: string, said: string): string {
   return `is ${quoted(configured)}, and the EIP-712 domain of the contract has ${quoted(said)}`;
 }
 
-/** Names the key that is wrong, where the contract's own name and version make its domain. */
+/** Names the key that is wrong, if the contract's own name and version make its domain. */
 async function explainDomain(facts: ContractFacts, token: AcceptedToken, at: Path): Promise<ChainFindings> {
   const { asset: contract, eip712Name, eip712Version } = token;
   const [name, version] = await Promise.all([

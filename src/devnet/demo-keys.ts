@@ -27,7 +27,7 @@ const fundedMicros = 1_000_000_000n;
 const leastMicros = fundedMicros / 10n;
 const longAgo = new Date('2020-01-01T00:00:00Z');
 
-/** The keys of an earlier start where this ledger knows them, new ones else; the funded one has credit again. */
+/** The keys of an earlier start if this ledger knows them, new ones else; the funded one has credit again. */
 export async function demoKeys(ledger: Ledger, earlier: EarlierKeys = {}): Promise<DemoKeys> {
   const funded = await openCreditAccount(ledger, 'devnet-funded');
   const empty = await openCreditAccount(ledger, 'devnet-empty');

@@ -14,7 +14,7 @@ const routing = z.object({
   mail_dir: z.string(),
 });
 
-/** The user who tries the pages; without a password where it was changed. */
+/** The user who tries the pages; without a password if it was changed. */
 const demoUser = z.object({ email: z.string(), password: z.string().optional() });
 
 /** The operator who tries the console, with the demo user's password. */

@@ -32,7 +32,7 @@ const manifestShape = z.object({ version: z.string() });
 const linksShape = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /**
- * Finds the npm package with PostgreSQL's binaries for this platform and makes it usable by `account`: where it
+ * Finds the npm package with PostgreSQL's binaries for this platform and makes it usable by `account`: if it
  * lies out of reach (a repository below root's home) or cannot be completed (read-only), a copy is used.
  * @throws when there is no package for this platform
  */

@@ -86,7 +86,7 @@ async function isFunded(chain: ChainLocation, address: Address, commitment: Hex)
   );
 }
 
-/** Gives an account new atoms of a devnet token; opens it where there is none. Safe to call concurrently. */
+/** Gives an account new atoms of a devnet token; opens it if there is none. Safe to call concurrently. */
 export async function fundPrepaidAccount(
   chain: ChainLocation,
   funding: {

@@ -17,7 +17,7 @@ interface AnyCall<Input> {
   readonly serviceId: number;
   readonly jobIndex: number;
   /**
-   * The gateway's span of this delivery, where it traces requests (W3C Trace Context): the parent of your own. Not signed: for traces
+   * The gateway's span of this delivery, if it traces requests (W3C Trace Context): the parent of your own. Not signed: for traces
    * alone.
    */
   readonly traceparent?: string;
@@ -26,7 +26,7 @@ interface AnyCall<Input> {
   readonly body: Buffer;
   /** The longest result that the gateway takes, in bytes. */
   readonly maxResultBytes: number;
-  /** The body, parsed and checked, where the job has a schema. */
+  /** The body, parsed and checked, if the job has a schema. */
   readonly input: Input;
   /** Tells the waiting client the progress. Sent once a second at most; a value that cannot be sent is dropped. */
   readonly progress: ReportProgress;

@@ -148,7 +148,7 @@ async function serveMessage(
   const { tell, desk, stopping } = context;
   try {
     const read = readMessage(context, message);
-    // another runner may read it, which has the right token and time; the broker deletes it where none does
+    // another runner may read it, which has the right token and time; the broker deletes it if none does
     if (!read) return message.nak(laterMs);
     // a runner that stops leaves it to another one
     if (stopping.aborted) return message.nak();

@@ -79,7 +79,7 @@ export async function present(
 
 /**
  * Whether a client takes this answer as definite: nothing was bought. It knows that its signature as a caller is valid for minutes:
- * where the gateway calls it expired, a clock is wrong for the moment.
+ * if the gateway calls it expired, a clock is wrong for the moment.
  */
 export function isDefinite({ status, code }: Attempt): boolean {
   if (code === 'signature_expired') return false;

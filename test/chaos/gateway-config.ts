@@ -13,7 +13,7 @@ export interface GatewayConfigValues {
   readonly variant: ConfigVariant;
   /** Where the log is anchored; undefined for a gateway without a log. */
   readonly logFolder?: string | undefined;
-  /** Of a call's delivery; 12 where it is left out. */
+  /** Of a call's delivery; 12 if it is left out. */
   readonly maxAttempts?: number;
   /** Undefined for a gateway that serves paid jobs alone. */
   readonly chat?: Omit<ChatConfigValues, 'token'> | undefined;

@@ -37,7 +37,7 @@ export interface GatewaySlotOptions {
   readonly databaseUrl: string;
   /** It says how wrong the gateway's clock is: see clock-shift.mjs. Left out, the clock is right. */
   readonly clockFile?: string;
-  /** Of the configuration; those of the fault harness where they are left out. */
+  /** Of the configuration; those of the fault harness if they are left out. */
   readonly constants?: ConstantChanges;
   /** Whether a gateway that does not come up may be excused: its database is unreachable. */
   readonly isExcused: () => boolean;

@@ -21,7 +21,7 @@ export interface Answer {
 
 export interface Pieces {
   readonly pauseMs: number;
-  /** Before the second half of the pieces; the connection is cut where it resolves to false. */
+  /** Before the second half of the pieces; the connection is cut if it resolves to false. */
   readonly midway: () => Promise<boolean>;
 }
 

@@ -47,7 +47,7 @@ const longestWaitMs = 15_000;
 
 /**
  * A payment is sent just before its quote ends, and the append of its start is stalled. When the quote has ended its client asks the other
- * gateways: where they refuse the payment, it must not be started any more.
+ * gateways: if they refuse the payment, it must not be started any more.
  */
 export async function payAtTheLastMoment(running: RunningScenario): Promise<void> {
   const { parts, random, request } = running;

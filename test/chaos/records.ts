@@ -48,7 +48,7 @@ export interface CompletionAttempt {
   readonly chatId?: string | undefined;
   /** Whether the client read all of its answer; `left`: the client closed the connection itself. */
   readonly end: 'whole' | 'broken' | 'left';
-  /** What the answer says it used, where it was not a stream and whole. */
+  /** What the answer says it used, if it was not a stream and whole. */
   readonly usage?: { readonly prompt_tokens: number; readonly completion_tokens: number } | undefined;
 }
 
@@ -57,7 +57,7 @@ export type Means =
   | { readonly kind: 'credit'; readonly account: CreditAccount }
   | { readonly kind: 'spend'; readonly spend: SignedSpend; readonly secret: string | undefined };
 
-/** An account with an API key. The id is known where the harness opened it, the wallet where it was topped up. */
+/** An account with an API key. The id is known where the harness opened it, the wallet if it was topped up. */
 export interface CreditAccount {
   readonly key: string;
   readonly accountId?: number;

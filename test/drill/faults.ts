@@ -19,7 +19,7 @@ const betweenLooksMs = 2_000;
 export interface Fault {
   /** What is wrong, as a sentence. */
   readonly what: string;
-  /** Labels of the alert that must fire, where several may. */
+  /** Labels of the alert that must fire, if several may. */
   readonly labels?: Readonly<Record<string, string>>;
   /** Begins the fault, and returns what ends it. */
   begin(rig: Rig): Promise<() => Promise<void>>;

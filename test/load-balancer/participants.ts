@@ -176,7 +176,7 @@ function mailDirIn(dir: string): string {
   return path.join(dir, 'mail');
 }
 
-/** Mails go to a folder: it is unreachable where a file is in its place. */
+/** Mails go to a folder: it is unreachable if a file is in its place. */
 export function setMailAway(dir: string, isAway: boolean): void {
   const folder = mailDirIn(dir);
   rmSync(folder, { recursive: true, force: true });

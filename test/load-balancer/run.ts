@@ -108,7 +108,7 @@ export async function runLoadBalancer(options: LoadBalancerOptions): Promise<Loa
       log().includes('requests were cut') ? [`gateway ${name} cut requests when it stopped`] : [],
     );
 
-    // the balancer hides it, and could not where a request had been sent
+    // the balancer hides it, and could not if a request had been sent
     const repeated = servers.flatMap(({ name, errors, retries }) =>
       errors + retries > 0 ? [`${name} closed while it was in service: ${errors + retries} times`] : [],
     );

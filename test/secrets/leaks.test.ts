@@ -254,7 +254,7 @@ test('with a dump of the whole database one can neither sign in, use a key, read
     note('a lease', (await status('/runner/leases', bearer(token), lease)) !== 401);
     note('a receipt', (await openReceipt(token)) !== 401);
     note('a session', (await withSession(token)) !== 401);
-    // a MAC is right where it is the one that a key of the gateway gives: no request is needed to compare them
+    // a MAC is right if it is the one that a key of the gateway gives: no request is needed to compare them
     note('a receipt by a key', receiptMacs.includes(macOf(value, issued.digest)));
     for (const hash of sessionHashes)
       note(

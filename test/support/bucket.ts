@@ -5,7 +5,7 @@ import { listening } from './listening.ts';
 export interface Bucket {
   readonly url: string;
   readonly objects: Map<string, string>;
-  /** Answers everything with this status, or with the whole where a range was asked for, while set. */
+  /** Answers everything with this status, or with the whole if a range was asked for, while set. */
   fault: number | 'whole' | undefined;
 }
 

@@ -24,7 +24,7 @@ export async function databaseWithLane(): Promise<{ database: TestDatabase; lane
   return { database, lane: laneOn(database) };
 }
 
-/** What asks for a completion, as the use case would; `credit_held` is among its events where it holds credit. */
+/** What asks for a completion, as the use case would; `credit_held` is among its events if it holds credit. */
 export function admission(change: Partial<Admission> = {}): CreditCommand & { readonly admit: Admission } {
   const admit: Admission = {
     chatId: randomUUID(),

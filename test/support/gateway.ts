@@ -143,7 +143,7 @@ export async function testConfig(options: TestGatewayOptions): Promise<Config> {
     constants: {
       log: { sealEveryMs: 20 },
       ...options.constants,
-      // where a test has no limits of its own, none is in its way
+      // if a test has no limits of its own, none is in its way
       limits: {
         ...(/\[limits\]/.test(options.tables ?? '') ? {} : { quotesPerSecond: 0 }),
         ...options.constants?.limits,

@@ -156,7 +156,7 @@ export function createBrowser(origin: string, address: string): Browser {
   return browser;
 }
 
-/** What a browser keeps of `Set-Cookie`: name and value, gone where it is said to be over. */
+/** What a browser keeps of `Set-Cookie`: name and value, gone if it is said to be over. */
 export function keep(cookies: Map<string, string>, headers: readonly string[]): void {
   for (const header of headers) {
     const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(header) ?? [];

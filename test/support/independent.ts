@@ -41,7 +41,7 @@ export async function verifyIndependently(
   });
 }
 
-/** Nothing is expected where it could not be asked, which was said loudly. */
+/** Nothing is expected if it could not be asked, which was said loudly. */
 export function expectIndependent(
   verdict: IndependentVerdict | undefined,
   isSound: boolean,

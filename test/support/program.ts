@@ -37,7 +37,7 @@ export function spawnTollbook(args: readonly string[], env: Variables = {}): Pro
   return spawnProgram([process.execPath, ...argv], root, env);
 }
 
-/** Starts a program with PATH and the given variables only, as another account where one is given. The caller stops it. */
+/** Starts a program with PATH and the given variables only, as another account if one is given. The caller stops it. */
 export function spawnProgram(
   [command = '', ...args]: readonly string[],
   cwd: string,
@@ -81,7 +81,7 @@ export function startTollbook(args: readonly string[], env: Variables = {}): Pro
 /** These serve until they are stopped by a signal, so that they need their own process. */
 const servers = new Set(['start', 'devnet', 'serve', 'pricing']);
 
-/** Runs a command to its end, in this process where it is not a server. */
+/** Runs a command to its end, in this process if it is not a server. */
 export async function tollbook(args: readonly string[], env: Variables = {}): Promise<Ended> {
   if (servers.has(args[0] ?? '')) return startTollbook(args, env).ended;
   return { ...(await runInProcess(args, env)), signal: null };

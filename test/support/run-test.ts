@@ -11,7 +11,7 @@ export interface GuardingTest {
   readonly name: string;
 }
 
-/** `not_run` where no test of that name was run: its file failed to load, or its name is another. */
+/** `not_run` if no test of that name was run: its file failed to load, or its name is another. */
 export type TestResult = 'passed' | 'failed' | 'not_run';
 
 /** A file that a run reports. Its `name` begins at the root of the copy. */
@@ -32,7 +32,7 @@ const report = z.object({
   ),
 });
 
-/** Runs tests of a copy of the repository, one worker at a time. Nothing is reported where the run itself failed. */
+/** Runs tests of a copy of the repository, one worker at a time. Nothing is reported if the run itself failed. */
 export async function runTests(root: string, args: readonly string[]): Promise<readonly TestedFile[]> {
   const reportFile = path.join(root, 'test-report.json');
   rmSync(reportFile, { force: true });

@@ -14,7 +14,7 @@ export const timeLimits = {
 } as const;
 
 /**
- * The upper bound of something that ends by itself after `expectedMs` at the latest, where it would otherwise take much longer or never
+ * The upper bound of something that ends by itself after `expectedMs` at the latest, if it would otherwise take much longer or never
  * end: a busy machine adds seconds, but no minute.
  */
 export function soonMs(expectedMs: number): number {

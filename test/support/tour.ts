@@ -28,7 +28,7 @@ export interface Tour {
   unseen(registered: readonly string[]): readonly string[];
 }
 
-/** Looks at pages in one tab: each is checked, also for its width on a phone, and kept as a picture where one is asked for. */
+/** Looks at pages in one tab: each is checked, also for its width on a phone, and kept as a picture if one is asked for. */
 export function startTour({ open, page, check }: Tab): Tour {
   const seen: string[] = [];
   const look = async (name: string): Promise<void> => {

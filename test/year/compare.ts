@@ -16,7 +16,7 @@ export function requireSame(what: string, found: unknown, expected: unknown): vo
   );
 }
 
-/** @throws Error where the amounts are not all the same */
+/** @throws Error if the amounts are not all the same */
 export function requireSameAmounts(what: string, amounts: Readonly<Record<string, bigint>>): void {
   if (new Set(Object.values(amounts)).size <= 1) return;
   const list = Object.entries(amounts).map(([name, atoms]) => `  ${name}: ${atoms}`);

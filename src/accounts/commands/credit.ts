@@ -25,7 +25,7 @@ export function expire(args: readonly string[]): Promise<ExitCode> {
   );
 }
 
-/** Changes the credit of an account and prints its balance; `refused` is the message where the account does not allow it. */
+/** Changes the credit of an account and prints its balance; `refused` is the message if the account does not allow it. */
 async function moveCredit(
   verb: string,
   args: readonly string[],

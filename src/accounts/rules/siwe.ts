@@ -9,7 +9,7 @@ import { parseSignature, recoverSigner } from '../../base/values/ethereum-signat
 export interface SiweMessage {
   /** Of the address that the domain belongs to, without `://`. */
   readonly scheme?: string;
-  /** Host, and port where there is one; never a user. */
+  /** Host, and port if there is one; never a user. */
   readonly domain: string;
   /** Lower case; in the message it has its checksum (EIP-55). */
   readonly address: Address;
@@ -116,7 +116,7 @@ export const siweMaxSkewMs = 60_000;
 
 /** The values that a message must have for this gateway. */
 export interface SiweExpectation {
-  /** Host, and port where there is one. */
+  /** Host, and port if there is one. */
   readonly domain: string;
   /** What its URI and its scheme belong to: `https://gateway.example`. */
   readonly origin: string;

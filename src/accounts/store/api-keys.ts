@@ -70,12 +70,12 @@ export function createApiKey(
   ]);
 }
 
-/** Records that these keys were used now, where it was a minute or longer ago; invalid keys are left out. */
+/** Records that these keys were used now, if it was a minute or longer ago; invalid keys are left out. */
 export function recordKeyUses(pool: pg.Pool, keyIds: readonly number[]): Promise<void> {
   return callFunction(pool, 'record_key_uses', [keyIds.map(String)]);
 }
 
-/** False if there is no such key, or where it was revoked before. */
+/** False if there is no such key, or if it was revoked before. */
 export function revokeApiKey(pool: pg.Pool, keyId: number): Promise<boolean> {
   return callFunction(pool, 'revoke_api_key', [keyId]);
 }

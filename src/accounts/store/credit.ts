@@ -118,7 +118,7 @@ export async function findOrphanedHolds(
     .selectFrom('tollbook.chat_hold')
     .select(['chat_id', 'account_id', 'key_id', 'amount'])
     .select((hold) => hold('started_at', 'is not', null).$castTo<boolean>().as('is_started'))
-    // in the future where the clock was ahead
+    // in the future if the clock was ahead
     .where(
       sql<boolean>`created_at not between (select tollbook.clock()) - ${silentSecs} * interval '1 second' and (select tollbook.clock())`,
     )

@@ -163,7 +163,7 @@ export interface Wallet {
   readonly contractOn?: number | undefined;
 }
 
-/** The user of a wallet; where the wallet has no user, the given new one. Concurrent calls return the same user. */
+/** The user of a wallet; if the wallet has no user, the given new one. Concurrent calls return the same user. */
 export async function userOfWallet(
   pool: pg.Pool,
   { address, contractOn = 0 }: Wallet,

@@ -37,7 +37,7 @@ export function createToken(
   ]);
 }
 
-/** False if there is no such token, or where it was revoked before. */
+/** False if there is no such token, or if it was revoked before. */
 export function revokeToken(pool: pg.Pool, tokenId: number): Promise<boolean> {
   return callFunction(pool, 'revoke_operator_token', [tokenId]);
 }

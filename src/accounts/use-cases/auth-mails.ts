@@ -20,7 +20,7 @@ export function sendVerificationMail(identity: Identity, to: string, url: string
   });
 }
 
-/** Sends the means to set a new password: a link where its page is known, and the token where the gateway has no pages. */
+/** Sends the means to set a new password: a link if its page is known, and the token if the gateway has no pages. */
 export function sendResetMail(identity: Identity, to: string, url: string, token: string): Promise<void> {
   const hasPage = new URL(url).searchParams.get('callbackURL') !== '';
   const byApi =

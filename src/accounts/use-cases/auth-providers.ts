@@ -54,7 +54,7 @@ export function issuerOrigins(providers: readonly ProviderConfig[]): readonly st
 
 /**
  * The providers. Not the library's own plugin for OpenID: that one reads the metadata once more without comparing the issuer, and
- * where a provider sends no ID token it believes whatever the userinfo endpoint says.
+ * if a provider sends no ID token it believes whatever the userinfo endpoint says.
  */
 export function providersPlugin(
   { log }: Pick<Identity, 'log'>,

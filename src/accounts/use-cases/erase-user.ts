@@ -42,7 +42,7 @@ export type ErasureResult =
 const rowsAtOnce = 200;
 
 /**
- * Erases a person: all data about a user outside the ledger, which has only ids. Nothing is changed where the user has
+ * Erases a person: all data about a user outside the ledger, which has only ids. Nothing is changed if the user has
  * credit that is not forfeited, or a completion that runs. The user is disabled first; then the ledger closes the account and has the
  * event, in one append and only without credit; then the rows are deleted. May be repeated: a repetition finishes an interrupted call.
  */

@@ -12,7 +12,7 @@ export interface PasswordSender {
 export interface PasswordQueue {
   /** The passwords that are hashed within the task are this sender's. The sign-in library does not pass it on. */
   as<T>(sender: PasswordSender, task: () => Promise<T>): Promise<T>;
-  /** Runs the work in its sender's turn; undefined, without running it, where that did not come in time. */
+  /** Runs the work in its sender's turn; undefined, without running it, if that did not come in time. */
   run<T>(work: () => Promise<T>): Promise<T | undefined>;
 }
 

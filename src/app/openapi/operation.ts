@@ -71,7 +71,7 @@ export interface DescribedAnswer {
   readonly schema?: z.ZodType;
   /** A constant body of plain text. */
   readonly text?: string;
-  /** What the events are, where the answer may be an event stream. */
+  /** What the events are, if the answer may be an event stream. */
   readonly events?: string;
   /** The type of another body. */
   readonly bytes?: 'text/plain' | 'text/html' | 'text/csv' | 'application/octet-stream';

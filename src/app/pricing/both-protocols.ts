@@ -86,7 +86,7 @@ function closedWithClient(socket: Socket): Socket {
   return socket;
 }
 
-/** Hands a connection on after its first bytes; closes it where none come. */
+/** Hands a connection on after its first bytes; closes it if none come. */
 function sniff(socket: Socket, timeoutMs: number, handOn: (isHttp2: boolean) => void): void {
   const drop = (): void => void socket.destroy();
   socket.on('error', drop).on('end', drop).setTimeout(timeoutMs, drop);

@@ -4,7 +4,7 @@ import { zeroAddress, zeroHash } from '../../payments/rules/quote.ts';
 import type { Address, Hex } from '../../base/values/primitives.ts';
 import type { GetJobPriceRequest } from './generated/pricing_pb.ts';
 
-/** Which quote a client asks for: as a quote has it, with the zero address where any may use it and the zero hash where it is open. */
+/** Which quote a client asks for: as a quote has it, with the zero address where any may use it and the zero hash if it is open. */
 export interface PriceRequest extends JobId {
   readonly requester: Address;
   readonly inputsHash: Hex;

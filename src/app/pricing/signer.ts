@@ -78,7 +78,7 @@ function canonicalSignature(
 ): Uint8Array | undefined {
   if (!(signed instanceof Uint8Array) || (signed.length !== 64 && signed.length !== 65)) return undefined;
   const compact = secp256k1.signatureNormalize(Uint8Array.from(signed.subarray(0, 64)));
-  // the signer's v is not believed; where it is right, one recovery is enough
+  // the signer's v is not believed; if it is right, one recovery is enough
   const isOdd = signed[64] === 28 || signed[64] === 1;
   for (const recovery of isOdd ? ([1, 0] as const) : ([0, 1] as const))
     if (recoverSigner(digest, { compact, recovery }) === address)

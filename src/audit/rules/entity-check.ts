@@ -47,7 +47,7 @@ export class EntityCheck {
     );
   }
 
-  /** A chat costs its tokens at the price of its admission, where that has one; a recovered one costs its hold. */
+  /** A chat costs its tokens at the price of its admission, if that has one; a recovered one costs its hold. */
   #checkCost(event: LedgerEvent): string | undefined {
     if (event.type === 'chat_admitted') this.#price = event.data.price;
     if (event.type !== 'chat_completed' || !this.#price || event.data.ending === 'recovered')

@@ -34,7 +34,7 @@ interface Refunding {
   readonly amount: string;
   readonly to: string;
   readonly hasNonce: boolean;
-  /** The account that sends it, where it was named. */
+  /** The account that sends it, if it was named. */
   readonly sender: string | undefined;
   readonly notSentBy?: string;
 }
@@ -82,7 +82,7 @@ export class QuoteCheck {
       : 'it belongs to a quote, but its stream has none before it';
   }
 
-  /** The problem where a payer or a body is not the one that this quote is bound to. */
+  /** The problem if a payer or a body is not the one that this quote is bound to. */
   breachOf(payer: string, bodyKeccak256: string | undefined): string | undefined {
     if (!this.#bound) return undefined;
     const { requester, inputs_hash: inputsHash } = this.#bound;

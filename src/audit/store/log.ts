@@ -126,7 +126,7 @@ export interface LogGrowth {
 }
 
 /**
- * Extends the tree and records its head. A compare-and-swap on the size: false, with nothing changed, where another sealer
+ * Extends the tree and records its head. A compare-and-swap on the size: false, with nothing changed, if another sealer
  * was first, or the ledger was recovered meanwhile and has another name. Throws if the database computes another root.
  */
 export function extendLog(pool: pg.Pool, growth: LogGrowth): Promise<boolean> {
@@ -331,7 +331,7 @@ export async function* firstLeaves(pool: pg.Pool, size: number): AsyncGenerator<
     yield await readLeaves(pool, after, Math.min(leavesAtOnce, size - after));
 }
 
-/** The newest head, where this anchor is due and has not received it. */
+/** The newest head, if this anchor is due and has not received it. */
 export async function takeAnchor(
   pool: pg.Pool,
   origin: string,
@@ -342,7 +342,7 @@ export async function takeAnchor(
   return head;
 }
 
-/** Makes an anchor due in `afterMs`, where it would be later. */
+/** Makes an anchor due in `afterMs`, if it would be later. */
 export function scheduleAnchor(pool: pg.Pool, origin: string, name: string, afterMs: number): Promise<void> {
   return callFunction(pool, 'schedule_anchor', [origin, name, afterMs]);
 }

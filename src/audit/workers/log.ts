@@ -28,7 +28,7 @@ export function startSealer(
   known: KnownHead,
   onSealed: () => Promise<void>,
 ): Loop {
-  // twice per interval: several processes share the work, so no head is late where one of them is slow
+  // twice per interval: several processes share the work, so no head is late if one of them is slow
   const pollMs = Math.max(10, Math.floor(options.everyMs / 2));
   return startLoop(
     async () => {
@@ -128,7 +128,7 @@ const anchorsEveryMs = 60_000;
 
 /**
  * Compares the database with the knowledge of this process and the anchors: immediately after the database could not be reached,
- * since it may be another one then, and from time to time. Halts the ledger where they differ.
+ * since it may be another one then, and from time to time. Halts the ledger if they differ.
  */
 export function startHistoryChecker(
   { pool, lane, log }: Context & { readonly lane: Lane },

@@ -12,7 +12,7 @@ const constants = {
   limits: {
     /** Of all requests in flight together, arriving and processed: the manifests give a gateway three times as much. */
     maxBodyMemoryBytes: 536_870_912,
-    /** Of one gateway to all clients together, where no key authenticates quotes: each is then in the ledger for good. */
+    /** Of one gateway to all clients together, if no key authenticates quotes: each is then in the ledger for good. */
     quotesPerSecond: 200,
     /** Of those that wait: a facilitator that answers nothing may take half of the default of all outstanding calls. */
     maxUnsettledCalls: 5_000,
@@ -33,7 +33,7 @@ const constants = {
     sequencerGraceSecs: 3_600,
   },
   delivery: {
-    /** The pause after the first failure, where the longest one is no shorter; it doubles, and half of it is random. */
+    /** The pause after the first failure, if the longest one is no shorter; it doubles, and half of it is random. */
     backoffBaseMs: 1_000,
   },
   jetstream: {
@@ -73,7 +73,7 @@ const constants = {
   chainTrigger: {
     /** Chains make a block every few seconds. */
     pollSecs: 5,
-    /** The operator is alerted where the last block that was read is older: a final block is at most half as old. */
+    /** The operator is alerted if the last block that was read is older: a final block is at most half as old. */
     behindAfterSecs: 3_600,
   },
   chat: {

@@ -99,7 +99,7 @@ export interface ProviderConfig {
 
 /**
  * Reads `[identity]`: the accounts of users, which belong to the feature chat, and of operators, which belong to the console. Undefined
- * where the table is missing, neither is on, or after a report.
+ * if the table is missing, neither is on, or after a report.
  */
 export async function readIdentity(
   root: RootTable,

@@ -43,7 +43,7 @@ export interface LoadedConfig {
 }
 
 export interface LoadOptions {
-  /** Reads no secret, so that the rest can be checked where the secrets are not: a gateway cannot be started with the result. */
+  /** Reads no secret, so that the rest can be checked if the secrets are not: a gateway cannot be started with the result. */
   readonly withoutSecrets?: boolean;
   /** Other values of constants, for a test that would have to wait for hours or to send thousands of requests. */
   readonly constants?: ConstantChanges;
@@ -98,7 +98,7 @@ export async function parseConfig(
 
 async function readConfig(root: RootTable, reading: Reading): Promise<Config | undefined> {
   const { values, whole } = root;
-  // where the list of features is wrong, the default applies, so that missing keys of paid jobs are reported in the same run
+  // if the list of features is wrong, the default applies, so that missing keys of paid jobs are reported in the same run
   const isJobsOn = values.features?.includes('x402') ?? true;
   const isChatOn = values.features?.includes('chat') ?? false;
   const limits = readLimits(values.limits, reading);

@@ -43,7 +43,7 @@ export interface KeyReference {
   readonly isRequired: boolean;
   readonly isReloadable: boolean;
   readonly meaning: string;
-  /** Of a number, where it has one. */
+  /** Of a number, if it has one. */
   readonly unit: string | undefined;
 }
 

@@ -18,7 +18,7 @@ export const ownSecretChars = 32;
 
 interface SecretRules {
   readonly minChars: number;
-  /** The message where the key is missing; without it the secret is optional. */
+  /** The message if the key is missing; without it the secret is optional. */
   readonly missing?: string;
 }
 

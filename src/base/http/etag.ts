@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-/** A body with the name of its content; as bytes, where one copy is sent to all. */
+/** A body with the name of its content; as bytes, if one copy is sent to all. */
 export interface TaggedFile {
   readonly body: string | Buffer;
   readonly type: string;
   readonly etag: string;
 }
 
-/** Hashes a body: once, where it stays the same. */
+/** Hashes a body: once, if it stays the same. */
 export function withTag({ body, type }: { readonly body: string; readonly type: string }): TaggedFile {
   const hash = createHash('sha256').update(body).digest('base64url').slice(0, 22);
   return { body, type, etag: `"${hash}"` };

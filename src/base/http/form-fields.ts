@@ -5,7 +5,7 @@ const maxFields = 1_000;
 
 /**
  * The fields of a form, or of the query that a page was asked with: each look-up passes over all of them.
- * @throws RefusedRequestError `invalid_request` where there are more than a thousand
+ * @throws RefusedRequestError `invalid_request` if there are more than a thousand
  */
 export function formFields(text: string): URLSearchParams {
   let fields = 1;

@@ -23,7 +23,7 @@ const codes: ReadonlyMap<string | undefined, RefusalCode & OpenAiErrorName> = ne
   ['ERR_HTTP_REQUEST_TIMEOUT', 'request_timeout'],
 ]);
 
-/** @param isChatOnly the format where the path is unknown: true for that of the chat API */
+/** @param isChatOnly the format if the path is unknown: true for that of the chat API */
 export function createParserErrors(isChatPath: (url: string) => boolean, isChatOnly: boolean): ParserErrors {
   const lastOf = new WeakMap<Socket, { readonly url: string; readonly response: ServerResponse }>();
   return {

@@ -12,9 +12,9 @@ export interface RequestFacts {
   trace_id?: string;
   span_id?: string;
   code?: string;
-  /** Why the answer is 503, where the code does not say it. */
+  /** Why the answer is 503, if the code does not say it. */
   reason?: string;
-  /** Replaces the request's path, where that holds a secret. */
+  /** Replaces the request's path, if that holds a secret. */
   path?: string;
 }
 

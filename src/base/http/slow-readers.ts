@@ -9,7 +9,7 @@ import { addressOf } from './request-values.ts';
 export interface ReaderBounds {
   /** A client that does not read all that waits for it is looked at after so long, … */
   readonly patienceMs: number;
-  /** … and cut where it has read less; 0 cuts none. */
+  /** … and cut if it has read less; 0 cuts none. */
   readonly leastBytesPerSec: number;
   /** Of long answers that a client has not read. A further `GET` is refused; for any other answer its oldest one is cut. */
   readonly maxBytesOfClient: number;

@@ -1,6 +1,6 @@
 /** A value that one reader polls for all its followers, while there are any. */
 export interface Broadcast<T> {
-  /** The latest value, then each one that is read. Ends where the signal aborts, or when the process shuts down. */
+  /** The latest value, then each one that is read. Ends if the signal aborts, or when the process shuts down. */
   follow(signal: AbortSignal): AsyncGenerator<T, void>;
   /** How many follow now. */
   readonly followers: number;

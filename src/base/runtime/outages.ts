@@ -5,7 +5,7 @@ const quietMs = 5_000;
 export interface Outages {
   /** `begins`: to be logged, once. `known`: part of an outage that was logged. Undefined: another error. */
   hear(error: unknown): 'begins' | 'known' | undefined;
-  /** The database works. Returns the log fields where that ends an outage. */
+  /** The database works. Returns the log fields if that ends an outage. */
   worked(): { readonly away_secs: number; readonly left_out_lines: number } | undefined;
 }
 

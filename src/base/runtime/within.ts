@@ -1,4 +1,4 @@
-/** What `within` gives where the promise has not settled in time. */
+/** What `within` gives if the promise has not settled in time. */
 export const late = Symbol('late');
 
 /** The outcome of the promise, or `late` after `timeoutMs`; the promise itself continues. */

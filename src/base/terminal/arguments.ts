@@ -23,7 +23,7 @@ const maxDays = 3_650;
 export class ArgumentError extends Error {}
 
 /**
- * Reads a command's arguments by its description. Throws an ArgumentError if it takes fewer, where the value of an option is empty,
+ * Reads a command's arguments by its description. Throws an ArgumentError if it takes fewer, if the value of an option is empty,
  * or where one that has one value is given twice: `parseArgs` of node:util would silently take the last.
  */
 export function readOptions<Described extends CommandDescription & { readonly options: Options }>(
@@ -109,7 +109,7 @@ export function readOperator(by: string | undefined): string {
   );
 }
 
-/** The text of an option for the record. Throws an ArgumentError, which begins with `meaning`, where the text is invalid. */
+/** The text of an option for the record. Throws an ArgumentError, which begins with `meaning`, if the text is invalid. */
 export function readOperatorText(text: string | undefined, meaning: string): string {
   if (text !== undefined && operatorTextPattern.test(text)) return text;
   throw new ArgumentError(
@@ -137,7 +137,7 @@ export function readNetwork(network: string | undefined): Caip2 {
   return network as Caip2;
 }
 
-/** Options of the form NETWORK=VALUE, by network. Throws an ArgumentError if one has another form, or where a network is given twice. */
+/** Options of the form NETWORK=VALUE, by network. Throws an ArgumentError if one has another form, or if a network is given twice. */
 export function readPairs(
   name: string,
   given: readonly string[],

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type ExitCode, exitCodes } from './exit-codes.ts';
 
-/** Lets a command end quietly where its reader has left, as in `tollbook calls dead | head -1`: its further output is dropped. */
+/** Lets a command end quietly if its reader has left, as in `tollbook calls dead | head -1`: its further output is dropped. */
 export function outlastReaders(): void {
   for (const stream of [process.stdout, process.stderr])
     stream.on('error', (error: NodeJS.ErrnoException) => {

@@ -187,7 +187,7 @@ function signers(secret: string | RotatingSecret, id: string, timestamp: string)
 }
 
 /**
- * Signs `{id}.{timestamp}.{content}` by Standard Webhooks. Metadata has a prefix where a body's message starts with 0x:
+ * Signs `{id}.{timestamp}.{content}` by Standard Webhooks. Metadata has a prefix if a body's message starts with 0x:
  * no payer can choose a body whose signature is valid for metadata.
  */
 function signer(

@@ -82,7 +82,7 @@ export interface Entry {
   /** The name of the credit account that it is about. */
   readonly accountName: string | undefined;
   readonly quoteDigest: string | undefined;
-  /** Which service issued that quote; undefined for a 402 answer, and where the quote is lost. */
+  /** Which service issued that quote; undefined for a 402 answer, and if the quote is lost. */
   readonly quoteSource: string | undefined;
   readonly counterparty: string | undefined;
   readonly transaction: string | undefined;

@@ -30,7 +30,7 @@ const maxBytesForAll = 16_384;
 /**
  * A check of JSON bodies against a JSON Schema, draft 2020-12. The runner parses the same bytes itself, so whatever parsers read
  * in different ways is a fault too: a byte order mark, and a key that an object has twice.
- * @throws Error where the schema does not compile; an unknown keyword is an error, and no reference is fetched
+ * @throws Error if the schema does not compile; an unknown keyword is an error, and no reference is fetched
  */
 export function compileSchema(schema: Readonly<Record<string, unknown>>): CompiledSchema {
   const [first, all] = [false, true].map((allErrors) => compile(schema, allErrors));

@@ -11,7 +11,7 @@ const coins: Readonly<Record<string, readonly number[]>> = {
   SEI: [1_329],
 };
 
-/** The symbol of the coin in which a chain is paid for gas, of 18 decimals; `COIN` where it is not known here. */
+/** The symbol of the coin in which a chain is paid for gas, of 18 decimals; `COIN` if it is not known here. */
 export function nativeSymbol(chainId: number): string {
   return Object.entries(coins).find(([, chainIds]) => chainIds.includes(chainId))?.[0] ?? 'COIN';
 }

@@ -71,7 +71,7 @@ export function periodName({ fromMs, toMs, zone = utc }: Period): string {
   return from.length === 10 && oneMonth.test(from) && to === nextMonth(month) ? month : `${from}/${to}`;
 }
 
-/** The ends of a period as words, with the zone where it is not UTC. */
+/** The ends of a period as words, with the zone if it is not UTC. */
 export function spanText({ fromMs, toMs, zone = utc }: Period): string {
   const span = `from ${shortInstant(fromMs, zone)} up to but without ${shortInstant(toMs, zone)}`;
   return zone === utc ? span : `${span} in ${zone.name}`;
@@ -96,7 +96,7 @@ export function instantText(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** The shortest text that `parsePeriod` reads as this instant: a day where it is the first of one in the zone. */
+/** The shortest text that `parsePeriod` reads as this instant: a day if it is the first of one in the zone. */
 export function shortInstant(ms: number, zone = utc): string {
   const day = zone.dayOf(ms);
   return zone.startOf(day) === ms ? day : instantText(ms);

@@ -62,7 +62,7 @@ function zoneOf(format: Intl.DateTimeFormat, name: string): TimeZone {
     dayOf,
     startOf(day) {
       const wall = utc.startOf(day);
-      // by the offset of the day before, or of the day after, where the clocks change between
+      // by the offset of the day before, or of the day after, if the clocks change between
       const starts = [wall - offsetAt(wall - dayMs), wall - offsetAt(wall + dayMs)];
       const first = Math.min(...starts.filter((ms) => dayOf(ms) === day));
       return Number.isFinite(first) ? first : wall - offsetAt(wall);

@@ -6,7 +6,7 @@ import type { RotatingSecret } from './rotating-secret.ts';
 export const orderContentType = 'text/plain';
 
 /**
- * To whose account a top-up's credit goes, where it is not that of the payer's wallet. The gateway makes it for a session; it is the
+ * To whose account a top-up's credit goes, if it is not that of the payer's wallet. The gateway makes it for a session; it is the
  * body of the top-up, and its SHA-256 the nonce of the transfer: so the payer's signature names the account, no other holder of the
  * signed payment can have the credit, and an order is paid once.
  */

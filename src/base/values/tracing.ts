@@ -14,7 +14,7 @@ export interface Span {
   /** Its name for others, as the header `traceparent` has it. */
   readonly traceparent: string;
   note(attributes: SpanAttributes): void;
-  /** @param error where it failed: a machine-readable code */
+  /** @param error if it failed: a machine-readable code */
   end(error?: string): void;
   /** Spans that begin in the work, also after its first wait, are below this one. */
   run<T>(work: () => T): T;
@@ -44,7 +44,7 @@ export interface StepEnd {
   readonly error?: string | undefined;
 }
 
-/** Does a step of the running work, as a span where it is traced. */
+/** Does a step of the running work, as a span if it is traced. */
 export function traceStep<T>(
   tracing: Tracing | undefined,
   start: SpanStart,

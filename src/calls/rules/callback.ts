@@ -16,7 +16,7 @@ export interface CallEnd {
 /** The events that may be the end of a call. `payment_settled`: of a payment that gets no call. */
 const endTypes: ReadonlySet<string> = new Set(['payment_settled', 'completed', 'dead_lettered', 'refunded']);
 
-/** The present end of the payment for a request; undefined while it has not ended, and where it was not charged. */
+/** The present end of the payment for a request; undefined while it has not ended, and if it was not charged. */
 export function callEnd(
   state: QuoteState,
   events: readonly RecordedEvent[],

@@ -109,7 +109,7 @@ export async function findCallback(db: LedgerDatabase, digest: Hex, binding: Hex
     /** `waiting`: for the end of the call. */
     state: row.due_at ? ('due' as const) : (row.outcome ?? ('waiting' as const)),
     tries: row.tries,
-    /** Of the last try, where it failed: a machine-readable code. */
+    /** Of the last try, if it failed: a machine-readable code. */
     lastFailure: row.last_failure ?? undefined,
     /** When the last message was delivered or given up. */
     at: row.outcome_at ?? undefined,

@@ -12,7 +12,7 @@ export interface CallLease {
   readonly attempt: number;
   /** Attempts that failed since the call was last enqueued, expired leases included. */
   readonly failures: number;
-  /** That of its quote, or its own where a trigger made it. */
+  /** That of its quote, or its own if a trigger made it. */
   readonly stream: string;
   /** Its job; undefined for a call that sells credit. */
   readonly serviceId?: number;
@@ -48,7 +48,7 @@ export interface LeasedCall extends CallLease {
   /** Of what was paid for, as `paidCallKey()` names it, or of the firing that made it, as `firingKey()` does. */
   readonly idempotencyKey: string;
   readonly leaseUntil: Date;
-  /** The span of the request that bought it, where it was traced. */
+  /** The span of the request that bought it, if it was traced. */
   readonly traceparent: string | undefined;
   readonly contentType: string | undefined;
   /** Undefined if the body is missing: the call can never be delivered. */
@@ -192,7 +192,7 @@ export async function extendLease(
 
 type CallRow = Pick<LeaseRow, 'call_id' | 'attempt' | 'failures' | 'stream' | 'service_id' | 'job_index'>;
 
-/** The call of a lease; undefined if another lease holds the call, or where it has left the queue. */
+/** The call of a lease; undefined if another lease holds the call, or if it has left the queue. */
 export async function findLeasedCall(
   pool: pg.Pool,
   callId: number,

@@ -22,7 +22,7 @@ const smallBytes = 16_384;
 const atOnce = 200;
 
 /**
- * Stores the result of a lease, before `completed` is recorded. Undefined once it is stored; where the lease has another result already, that
+ * Stores the result of a lease, before `completed` is recorded. Undefined once it is stored; if the lease has another result already, that
  * one, which is kept. Small ones that come while others are being written share one statement, and so one commit.
  */
 export function putResult(

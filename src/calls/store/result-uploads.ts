@@ -15,7 +15,7 @@ export function noteResultPart(pool: pg.Pool, { callId, leaseId }: LeaseName, pa
 }
 
 /**
- * Stores that the result of a lease is in the result store, before `completed` is recorded. Undefined once it is stored; where the lease has
+ * Stores that the result of a lease is in the result store, before `completed` is recorded. Undefined once it is stored; if the lease has
  * another result already, that one, which is kept.
  */
 export async function putStoredResult(

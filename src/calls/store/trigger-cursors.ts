@@ -43,11 +43,11 @@ async function readOthers<Payload>(
   return (await readTasks<Payload>(pool, { kind, queue })).filter((task) => task.key !== key);
 }
 
-/** Another schedule of the trigger was followed instead where it was seen so much later. */
+/** Another schedule of the trigger was followed instead if it was seen so much later. */
 const replacedAfterMs = 60_000;
 
 /**
- * Where a schedule continues. It begins now at its first sight, and where another schedule of the trigger was followed instead. Several
+ * Where a schedule continues. It begins now at its first sight, and if another schedule of the trigger was followed instead. Several
  * gateways may look at the same time: the cursor moves with the look that began last.
  */
 export async function beginCronLook(pool: pg.Pool, cursor: CursorName): Promise<CronLook> {

@@ -21,7 +21,7 @@ export interface LeaseAnswer {
 
 /**
  * Answers a runner that takes calls, or extends their leases. A runner that is paused takes none, and keeps those that it has.
- * Undefined, for no answer, where the runner did not sign the request.
+ * Undefined, for no answer, if the runner did not sign the request.
  */
 export async function answerLeaseRequest(
   context: LeasePorts,

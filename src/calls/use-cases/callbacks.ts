@@ -58,7 +58,7 @@ export interface CallbackPorts {
 }
 
 /**
- * Tells a client how its call ended, as the ledger has it now, and records what became of it. Nothing is sent where the call has not
+ * Tells a client how its call ended, as the ledger has it now, and records what became of it. Nothing is sent if the call has not
  * ended, or not any more.
  */
 export async function sendCallback(

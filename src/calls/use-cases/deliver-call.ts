@@ -33,7 +33,7 @@ export interface DeliveryPorts extends LoggedPorts {
   readonly tracing?: Tracing | undefined;
 }
 
-/** The longest result that a runner may answer with: where there is a store for large results, as long as that takes. */
+/** The longest result that a runner may answer with: if there is a store for large results, as long as that takes. */
 export function maxResultBytesOf({ delivery, resultStore }: Config): number {
   return Math.max(delivery.maxResultBytes, resultStore?.maxBytes ?? 0);
 }
@@ -167,7 +167,7 @@ function push(
 }
 
 /**
- * Publishes one leased call for its runner. It counts as handed over once the broker has stored it; where it has not, or may not have,
+ * Publishes one leased call for its runner. It counts as handed over once the broker has stored it; if it has not, or may not have,
  * the lease is given back, which costs the call no attempt: a copy that was stored nevertheless leases the call to no runner.
  */
 export async function handOver(

@@ -28,7 +28,7 @@ export type DiscardResult =
   | { readonly kind: 'with_runner' };
 
 /**
- * Gives a call up, on the operator's word: it leaves the queue for good, and its refund is due where it was paid, with who decided that and why on
+ * Gives a call up, on the operator's word: it leaves the queue for good, and its refund is due if it was paid, with who decided that and why on
  * record. A call that still waits becomes a dead letter in the same step.
  */
 export async function discardCall(

@@ -83,7 +83,7 @@ const pieceBytes = 524_288;
 
 /**
  * The whole of a large result, piece by piece.
- * @throws if a part cannot be read, or where they differ from the ledger's hash: before the last piece, so that no reader takes them for whole
+ * @throws if a part cannot be read, or if they differ from the ledger's hash: before the last piece, so that no reader takes them for whole
  */
 export async function* readWhole(
   context: Pick<StoringPorts, 'results' | 'log'>,
@@ -117,7 +117,7 @@ const mostCompared = 1_000;
 
 /**
  * A part of a large result, piece by piece: once the whole was compared with what the ledger has, by this process within the last minute.
- * @throws as `readWhole()` does, before the first piece, and where a part cannot be read
+ * @throws as `readWhole()` does, before the first piece, and if a part cannot be read
  */
 export async function* readRange(
   context: Pick<StoringPorts, 'results' | 'log'>,

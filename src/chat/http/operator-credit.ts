@@ -129,7 +129,7 @@ export function operatorCreditRoutes(
   };
 }
 
-/** Whether a token is for this account; for all accounts where none is named. The answer reveals no account's existence. */
+/** Whether a token is for this account; for all accounts if none is named. The answer reveals no account's existence. */
 function mayUse({ accounts }: OperatorToken, account: string | undefined): boolean {
   return accounts === undefined || account === undefined || accounts.includes(account);
 }

@@ -19,7 +19,7 @@ export interface ChatProgress {
   readonly finishReason?: string;
   /** Every choice that began has ended. */
   readonly isFinished: boolean;
-  /** The text that the model wrote, to estimate the tokens where no usage is reported; of an endless stream its beginning. */
+  /** The text that the model wrote, to estimate the tokens if no usage is reported; of an endless stream its beginning. */
   readonly written: string;
 }
 

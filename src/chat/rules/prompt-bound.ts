@@ -97,7 +97,7 @@ const pages: (Uint16Array | undefined)[] = [];
 /**
  * An upper bound on the bytes of a text in UTF-8, unchanged and in the normal forms NFC and NFKC. It is the sum over its
  * characters, so its time is linear, whereas normalizing many marks on one character takes a time quadratic in their number.
- * A character counts as long as its longest form, and without composition where a mark is next to it: composition never makes
+ * A character counts as long as its longest form, and without composition if a mark is next to it: composition never makes
  * a text longer.
  * @param most counting stops beyond it
  */

@@ -31,7 +31,7 @@ const secrets: readonly RegExp[] = [
 ];
 
 /**
- * The error for a request that an upstream refused (400, 413, 422): with the upstream's message where it is about the request,
+ * The error for a request that an upstream refused (400, 413, 422): with the upstream's message if it is about the request,
  * without addresses, paths and anything that looks like a key.
  */
 export function refusedRequestError(error: ChatError | undefined): OpenAiError {

@@ -2,7 +2,7 @@
 export interface SseEvent {
   /** The bytes as they came, the blank line included. */
   readonly raw: Buffer;
-  /** The event's name, where the stream gives one. */
+  /** The event's name, if the stream gives one. */
   readonly name?: string;
   /** The `data` lines joined by LF; left out if there is none, as in a comment. */
   readonly data?: string;

@@ -83,7 +83,7 @@ async function tokenizer(): Promise<(text: string) => number> {
   return (text) => count(text, { disallowedSpecial });
 }
 
-/** A text's pieces, or those of even samples of it. They end before a blank where there is one, as words do. */
+/** A text's pieces, or those of even samples of it. They end before a blank if there is one, as words do. */
 function* samplePieces(text: string): Generator<string> {
   const samples = text.length <= sampledUnits ? 1 : 16;
   const stride = Math.floor(text.length / samples);

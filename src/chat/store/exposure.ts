@@ -30,7 +30,7 @@ export function exposeSpend(pool: pg.Pool, request: ExposureRequest): Promise<bo
   ]);
 }
 
-/** Ends a spend's exposure; where the spend failed, its account gets no exposure again. */
+/** Ends a spend's exposure; if the spend failed, its account gets no exposure again. */
 export function endExposure(pool: pg.Pool, stream: string, hasFailed: boolean): Promise<void> {
   return callFunction(pool, 'end_exposure', [stream, hasFailed]);
 }

@@ -160,7 +160,7 @@ async function admitBySpend(
   return admission;
 }
 
-/** The requested length where the request sets one; else the longest that the spend covers, 0 when it covers none. */
+/** The requested length if the request sets one; else the longest that the spend covers, 0 when it covers none. */
 function coveredTokens({ request, requestedTokens, costOf }: PricedChat, coveredMicros: bigint): number {
   if (request.maxTokens !== undefined || costOf(requestedTokens) <= coveredMicros) return requestedTokens;
   return affordableTokens(coveredMicros, requestedTokens, costOf);

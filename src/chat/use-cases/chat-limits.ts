@@ -15,7 +15,7 @@ export interface Short {
   readonly refused: Refused;
 }
 
-/** The limits of a completion: of its credential, and, where the operator sets them, of what several credentials have in common. */
+/** The limits of a completion: of its credential, and, if the operator sets them, of what several credentials have in common. */
 export function limitsOf(context: Pick<ChatContext, 'settings'>, caller: Caller, isFree: boolean): Limits {
   const { freePerDay: perDay, freePerMinute: perMinute = perDay } = context.settings;
   const { others = [], ...own } = credentialLimits(context, caller);

@@ -52,7 +52,7 @@ async function readAndAdmit(
  * Makes an admitted completion: calls an upstream, passes its answer on and settles its cost. An abort of `signal` closes the
  * upstream immediately; the work done so far is charged, by a spend with its whole amount. An answer that is not a stream and is paid with
  * credit is read to its end, and its cost is charged; `cutShort` ends that too. Never throws. Waits for the ledger only
- * up to a time limit, so that the client learns how the completion went; but until the ledger answers where it has to hold that
+ * up to a time limit, so that the client learns how the completion went; but until the ledger answers if it has to hold that
  * a spend is earned, because a delivered answer must be paid, and a refused one must not.
  */
 export async function completeChat(

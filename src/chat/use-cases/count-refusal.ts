@@ -12,7 +12,7 @@ export function refuseEarly(context: ChatContext, caller: Caller): Refused | und
 }
 
 /**
- * Counts a request that was refused before its admission. The answer is the refusal, or 429 where a limit is full. What is refused
+ * Counts a request that was refused before its admission. The answer is the refusal, or 429 if a limit is full. What is refused
  * because the gateway or the client is busy does not count; a credential that is not valid has counted by itself.
  */
 export async function countRefusal(context: ChatContext, caller: Caller, refused: Refused): Promise<Refused> {

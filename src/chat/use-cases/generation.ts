@@ -28,7 +28,7 @@ export interface Generation {
   readonly cache_write_tokens: number | null;
   /** The gateway has estimated some of the usage. */
   readonly is_estimate: boolean | null;
-  /** What a million tokens cost, fixed at its admission; null for a free model, and where the ledger does not say it. */
+  /** What a million tokens cost, fixed at its admission; null for a free model, and if the ledger does not say it. */
   readonly price: GenerationPrice | null;
   /** Decimal text in the currency. */
   readonly cost: string | null;

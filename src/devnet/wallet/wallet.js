@@ -188,7 +188,7 @@ const provider = Object.freeze({
   },
 });
 
-/** The text of a message given as bytes; the bytes where they are not text. */
+/** The text of a message given as bytes; the bytes if they are not text. */
 function textOf(message) {
   if (!/^0x(?:[0-9a-f]{2})*$/i.test(message)) return message;
   const bytes = (message.slice(2).match(/../g) ?? []).map((pair) => Number.parseInt(pair, 16));

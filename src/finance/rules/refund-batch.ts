@@ -12,7 +12,7 @@ export const refundBatch = z.strictObject({
   network: z.string().regex(/^eip155:[1-9]\d{0,15}$/) as z.ZodType<Caip2>,
   /** The last event of the ledger that the batch knows. */
   as_of_seq: z.int().min(0),
-  /** The account or Safe that sends it, where it was named. */
+  /** The account or Safe that sends it, if it was named. */
   sender: lowerHex(40).optional(),
   refunds: z.array(
     z.strictObject({

@@ -43,7 +43,7 @@ export async function checkClosed(
   return [...compared, compareReport(closed, report, pinned)];
 }
 
-/** The report of a close, where the database still has it. */
+/** The report of a close, if the database still has it. */
 export async function pinnedReport(pool: pg.Pool, { close }: ClosedPeriod): Promise<ReportJson | undefined> {
   const text = await findReportByHash(pool, close.data.report_sha256);
   return text === undefined ? undefined : (JSON.parse(text) as ReportJson);

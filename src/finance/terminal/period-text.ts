@@ -4,7 +4,7 @@ import { periodName } from '../../base/values/period.ts';
 import { utc } from '../../base/values/time-zone.ts';
 import type { Comparison } from '../use-cases/periods/compare-period.ts';
 
-/** A period's name, with its zone where that is not UTC. */
+/** A period's name, with its zone if that is not UTC. */
 export function namedPeriod({ period }: Pick<ClosedPeriod, 'period'>): string {
   const { zone = utc } = period;
   return zone.name === utc.name ? periodName(period) : `${periodName(period)} in ${zone.name}`;

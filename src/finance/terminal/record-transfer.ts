@@ -67,7 +67,7 @@ export async function recordTransfer<Code extends string>(
   });
 }
 
-/** The same for several transfers, each with its line. It is `notDone` where one of them is refused. */
+/** The same for several transfers, each with its line. It is `notDone` if one of them is refused. */
 export async function recordEach<Code extends string>(
   sources: ChainSources,
   messages: Readonly<Record<Code, string>>,

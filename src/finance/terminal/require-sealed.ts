@@ -32,7 +32,7 @@ export function checkSealedOptions({ input, checkpoint = [], pubkey, ...values }
 /**
  * `--require-sealed`: whether a checkpoint covers the first `events` of the ledger that the command reads. Undefined if it does, or need
  * not; else the exit code, after standard error has the reason.
- * @param known the public key, where it is not that of `--pubkey`
+ * @param known the public key, if it is not that of `--pubkey`
  */
 export async function refuseUnsealed(
   { 'require-sealed': isRequired, checkpoint = [], pubkey }: SealedValues,
@@ -49,7 +49,7 @@ export async function refuseUnsealed(
 }
 
 /**
- * For a command that says whom to pay: the exit code where the events are not all those that the log has sealed, after standard error says so.
+ * For a command that says whom to pay: the exit code if the events are not all those that the log has sealed, after standard error says so.
  * Undefined if they are, and with `--require-sealed`, which compares them as well.
  */
 export async function refuseChanged(

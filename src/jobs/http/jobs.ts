@@ -179,7 +179,7 @@ interface PreferredWait {
 
 /**
  * Waits for the result of a paid call as long as its client prefers (RFC 7240), which the client must have shown to be its own.
- * Undefined if it prefers nothing, or where no place to wait is free: a paid request is never refused for that.
+ * Undefined if it prefers nothing, or if no place to wait is free: a paid request is never refused for that.
  */
 async function waitAsPreferred(
   context: JobsContext,

@@ -43,7 +43,7 @@ export interface RefusalPorts extends KnownPorts, MatchPorts, QuotePorts {
  * The only place that records a refusal and answers. What strangers leave in the ledger is bounded: without a key for quotes, one
  * beyond the gateway's own limit is not issued; with a key it is summarised. After some answers a payer signs again, and pays twice if
  * the refused payment has moved money. So before those the last look whether another request has started the same payment comes after
- * an append: a start that was decided before can be read by then, even if its commit took long. One that is decided later is stale where the payment was refused for its time, and loses where it is of a copy of this request, which the
+ * an append: a start that was decided before can be read by then, even if its commit took long. One that is decided later is stale if the payment was refused for its time, and loses if it is of a copy of this request, which the
  * append names: a slower copy, at any gateway. Then the chain is asked whether the payment has landed.
  */
 export async function answerRefusal(

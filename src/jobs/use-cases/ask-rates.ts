@@ -40,7 +40,7 @@ interface Found {
 }
 
 /**
- * Asks for a token's rate where that is due and no other gateway does. A changed rate is an event before any gateway offers it.
+ * Asks for a token's rate if that is due and no other gateway does. A changed rate is an event before any gateway offers it.
  */
 export async function askRate(context: RatePorts, token: AcceptedToken): Promise<void> {
   const name = rateName(token);
@@ -94,7 +94,7 @@ function shown({ name, rate, observedAtSecs, problem }: JudgedAnswer): ShownAnsw
   };
 }
 
-/** Four times within the age of a round, and sooner where it ends or has ended. */
+/** Four times within the age of a round, and sooner if it ends or has ended. */
 function dueInMs({ maxAgeSecs }: RateTerms, { validUntilSecs }: RateState, nowSecs: number): number {
   const leftMs = ((validUntilSecs ?? 0) - leadSecs - nowSecs) * 1_000;
   return Math.max(soonMs, Math.min(mostMs, (maxAgeSecs * 1_000) / 4, leftMs));

@@ -112,7 +112,7 @@ export function createCatalog(
 const plain = plainDiscovery(undefined);
 
 /**
- * The option of a token. None if the job sells credit and the token's worth is not configured; none where the rate makes an amount
+ * The option of a token. None if the job sells credit and the token's worth is not configured; none if the rate makes an amount
  * that no token contract can hold, or that no account can be credited with.
  */
 function optionsOf(

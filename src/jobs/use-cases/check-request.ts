@@ -88,7 +88,7 @@ function checkInput(context: RequestPorts, request: WholeRequest, job: Job): Req
   return refusal(request, 'input_invalid', { details });
 }
 
-/** The body, where it says to whose account the credit of a top-up goes. */
+/** The body, if it says to whose account the credit of a top-up goes. */
 export function topUpOrderOf({ body }: WholeRequest): string | undefined {
   return isMeantAsOrder(body) ? body.toString('latin1') : undefined;
 }

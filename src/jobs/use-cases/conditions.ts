@@ -79,7 +79,7 @@ function brokerConditions({ brokerState, config }: JobsContext): AlertCondition[
 /** More are counted. */
 const mostNamed = 10;
 
-/** What the operator is alerted about in the listings: one alert where all are gone, else one for each service that lost some. */
+/** What the operator is alerted about in the listings: one alert if all are gone, else one for each service that lost some. */
 export function listingConditions(status: ListingStatus | undefined): AlertCondition[] {
   if (!status) return [];
   const { host, unknown, services } = status;

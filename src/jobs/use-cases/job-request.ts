@@ -25,7 +25,7 @@ export interface JobHead {
   /** The payment header as it came: `PAYMENT-SIGNATURE` is version 2, `X-PAYMENT` version 1. */
   readonly payment: { readonly header: string; readonly x402Version: 1 | 2 } | undefined;
   /**
-   * The quote that the request's address names, as it came: a list where its parameter is repeated. A payment names its quote
+   * The quote that the request's address names, as it came: a list if its parameter is repeated. A payment names its quote
    * itself, and is sent to the same address.
    */
   readonly quoteToken?: string | readonly string[] | undefined;

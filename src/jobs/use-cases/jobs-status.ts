@@ -110,7 +110,7 @@ export type JobsStatus = ReturnType<typeof presentJobs>;
 
 /**
  * What of the paid jobs works, for the operator: the last check, with the present state of the ledger and of the circuit breaker. A payment is
- * refused by itself where its own way is broken.
+ * refused by itself if its own way is broken.
  */
 export function presentJobs(context: JobsContext, checked: CheckedJobs, since: Since) {
   const found = context.facilitator.isCircuitOpen() ? circuitOpen(checked.facilitator) : checked.facilitator;
@@ -138,10 +138,10 @@ export function presentJobs(context: JobsContext, checked: CheckedJobs, since: S
     facilitator,
     chains,
     rates,
-    // left out where no discovery service is watched
+    // left out if no discovery service is watched
     ...(discovery && { discovery }),
     outbox,
-    // left out where this process hands no calls to a broker
+    // left out if this process hands no calls to a broker
     ...(broker && { broker }),
     runners,
   };

@@ -52,13 +52,13 @@ export interface MatchedPayment {
   readonly payment: SignedPayment;
   /** The payer's own id for it. */
   readonly paymentId: string | undefined;
-  /** Events that open the stream, in the append that starts the payment: its quote, where the ledger does not have it yet. */
+  /** Events that open the stream, in the append that starts the payment: its quote, if the ledger does not have it yet. */
   readonly opening: readonly LedgerEvent[];
   /** From when on its terms cannot be paid any more, in Unix seconds. */
   readonly termsEndAt: number;
   /** When its price was quoted, in Unix seconds; undefined for a price that is in force. */
   readonly pricedAt: number | undefined;
-  /** Of the body, where the quote is bound to one. */
+  /** Of the body, if the quote is bound to one. */
   readonly bodyKeccak256?: Hex | undefined;
   /** Nothing was read about the payment: it may be known. */
   readonly isUnread?: boolean;

@@ -55,7 +55,7 @@ export interface QuotePorts extends TermsPorts {
 /** How many quotes may wait to be recorded after their answers: a crash can lose so many. A quote beyond it is recorded before. */
 const mostBehind = 256;
 
-/** A quote for these terms, which anyone may pay for anything where they say no more. Its random salt makes its digest unique. */
+/** A quote for these terms, which anyone may pay for anything if they say no more. Its random salt makes its digest unique. */
 export function newQuote(
   terms: JobId &
     Pick<Job, 'priceWei' | 'options'> &
@@ -220,7 +220,7 @@ type NotOffered =
 /**
  * The quote that a token in the address of a request without a payment names, if it can be paid now by this request. The ledger is
  * asked only for a token that a gateway of this ledger made.
- * @param given the query parameter as it came: a list where it is repeated
+ * @param given the query parameter as it came: a list if it is repeated
  */
 export async function findIssuedQuote(
   { pool, receiptKeys, log }: IssuedPorts,

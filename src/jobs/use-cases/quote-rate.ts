@@ -1,7 +1,7 @@
 export type QuoteRate = ReturnType<typeof createQuoteRate>;
 
 /**
- * Limits the quotes of one process to all clients together, where each is an event that the ledger keeps for good: a bucket that holds one
+ * Limits the quotes of one process to all clients together, if each is an event that the ledger keeps for good: a bucket that holds one
  * second's worth of quotes and is refilled steadily.
  * @param perSecond 0 for no limit
  */

@@ -77,7 +77,7 @@ async function progressOf({ db }: Pick<ReceiptReader, 'db'>, call: CallState | u
   return { progress: { ...said, at: at.toISOString() } };
 }
 
-/** What became of the callback that the paid request named; not asked for where there can be none. */
+/** What became of the callback that the paid request named; not asked for if there can be none. */
 async function callbackOf(context: ReceiptReader, digest: Hex, paid: PaymentState | undefined) {
   const isAllowed = context.config.callbacks !== undefined;
   const callback = paid && isAllowed ? await readCallback(context, digest, paid) : undefined;

@@ -29,7 +29,7 @@ export interface RedeliveryPorts extends KnownPorts, SignaturePorts, CapacityPor
 }
 
 /**
- * Delivers a recovered payment instead of refunding it, where its payer has signed for this very request: the signed payment
+ * Delivers a recovered payment instead of refunding it, if its payer has signed for this very request: the signed payment
  * itself is public since it landed, so it proves nothing about the sender. One append takes the refund that is due off and
  * stores the call: a refund that is started or recorded at the same moment wins or loses.
  */

@@ -10,7 +10,7 @@ import type { Job } from './catalog.ts';
 import type { NamedQuote } from '../../payments/rules/quote-token.ts';
 import type { OpenedRequest } from './job-request.ts';
 
-/** An event of a refusal, which is summed instead where it must not be recorded alone. */
+/** An event of a refusal, which is summed instead if it must not be recorded alone. */
 type RefusalEvent = Extract<LedgerEvent, { readonly type: SummedRefusal }>;
 
 /** What the ledger keeps of a refusal, and in which stream. */
@@ -199,7 +199,7 @@ export interface AuthorizedCaller {
   readonly expiry: number | undefined;
 }
 
-/** That a caller was authorized: in the stream of its payment, or of its request where that found no capacity. */
+/** That a caller was authorized: in the stream of its payment, or of its request if that found no capacity. */
 export function authPassed({ mode, address, nonce }: AuthorizedCaller) {
   const hashed = nonce === undefined ? {} : { caller_nonce_sha256: sha256(nonce) };
   return { type: 'auth_passed', data: { caller: address, mode, ...hashed } } as const;

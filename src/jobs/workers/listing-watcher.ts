@@ -48,7 +48,7 @@ export function startListingFollower(current: () => JobsContext): readonly Loop[
 /** A look is over by its own time limit before another gateway begins one. */
 const leaseMarginMs = 30_000;
 
-/** Looks for our own listings where that is due and no other gateway does. */
+/** Looks for our own listings if that is due and no other gateway does. */
 async function lookForOwnListings(
   context: JobsContext,
   discovery: DiscoveryConfig,

@@ -10,7 +10,7 @@ const pollMs = 500;
 const fixedPollMs = 30_000;
 
 /**
- * Asks the sources of the tokens' rates, each when it is due: one gateway at a time does. A fixed rate has rounds where its age matters.
+ * Asks the sources of the tokens' rates, each when it is due: one gateway at a time does. A fixed rate has rounds if its age matters.
  */
 export function startRateAsker(current: () => JobsContext): Loop {
   return startRounds({

@@ -203,7 +203,7 @@ async function giveBack(work: TopUps, { stream, callId, leaseId }: CallLease): P
   await work.lane.append({ stream, events: [], call }, { urgent: true });
 }
 
-/** Reverses the credit that a payment bought which failed after settlement, or in proportion where it was refunded. */
+/** Reverses the credit that a payment bought which failed after settlement, or in proportion if it was refunded. */
 async function reverseFor(work: TopUps, { stream, seq }: FollowUp): Promise<void> {
   const { events } = await readStream(work.pool, stream);
   const cause = events.find((event) => event.seq === seq);

@@ -66,7 +66,7 @@ export function sendError(error: Error, request: FastifyRequest, reply: FastifyR
   return sendRefusal(request, reply, code, retryAfterSecs === undefined ? {} : { retryAfterSecs });
 }
 
-/** How long the client has to wait, where the thrown error says it. */
+/** How long the client has to wait, if the thrown error says it. */
 export function retryAfterOf(error: Error): number | undefined {
   return error instanceof RefusedRequestError ? error.retryAfterSecs : undefined;
 }

@@ -9,7 +9,7 @@ const checkEveryMs = 250;
  * request, sent again, gets its outcome.
  */
 export interface WaitLimit<Refused> {
-  /** The flow's answer, or the refusal where the ledger was unreachable for too long. */
+  /** The flow's answer, or the refusal if the ledger was unreachable for too long. */
   within<T>(flow: Promise<T>): Promise<T | Refused>;
   end(): void;
 }

@@ -53,7 +53,7 @@ export interface AnsweredRequest {
 /** A request of this process to a peer. */
 export interface PeerRequest {
   readonly peer: 'facilitator' | 'chain' | 'runner' | 'upstream' | 'client';
-  /** Which of them, by its name in the configuration; left out where there is one. */
+  /** Which of them, by its name in the configuration; left out if there is one. */
   readonly name?: string;
   readonly operation: string;
   /** From a closed list. */

@@ -6,7 +6,7 @@ const call = { call_id: count };
 const attempt = { ...call, attempt: count };
 const undelivered = ['enqueued', 'delivered'] as const;
 
-/** The events of a call: in its quote's stream, or in its own where a trigger made it (trigger-events.ts). */
+/** The events of a call: in its quote's stream, or in its own if a trigger made it (trigger-events.ts). */
 export const callEvents = {
   enqueued: {
     ...changesQuote,

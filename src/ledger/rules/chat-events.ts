@@ -31,7 +31,7 @@ export const chatEvents = {
     schema: z.strictObject({ ...caller, code: reason, model: visibleName.optional() }),
     transition: { ...ofChat, from: ['none'], to: 'refused' },
   },
-  /** Recorded twice where a process was taken for dead and reported the actual cost later. */
+  /** Recorded twice if a process was taken for dead and reported the actual cost later. */
   chat_completed: {
     ...recordOnly,
     schema: z.strictObject({

@@ -29,7 +29,7 @@ export const costEvents = {
       block_hash: hex32,
       /** Unix seconds. */
       block_time: count,
-      /** Left out where a gateway recorded it. */
+      /** Left out if a gateway recorded it. */
       operator: operatorName.optional(),
     }),
     transition: { of: 'entity', kind: 'cost', from: ['none', 'reversed'], to: 'recorded' },

@@ -63,7 +63,7 @@ export const settlementTerms = {
   eip712_version: domainText,
 };
 
-/** The block's own time in Unix seconds, where the node reports it with the transfer. */
+/** The block's own time in Unix seconds, if the node reports it with the transfer. */
 export const blockTime = count.optional();
 
 /** A transfer's place on the chain. */

@@ -33,7 +33,7 @@ export const identityEvents = {
     schema: z.strictObject({ user_id: z.uuid(), operator: operatorName }),
     transition: { of: 'entity', kind: 'user', from: ['none', 'enabled', 'disabled'], to: 'erased' },
   },
-  /** With `is_sign_up` where it is the first event of its user. */
+  /** With `is_sign_up` if it is the first event of its user. */
   session_started: {
     ...recordOnly,
     schema: z.strictObject({ ...session, ...by, expires_at: count, is_sign_up: z.literal(true).optional() }),

@@ -18,7 +18,7 @@ import {
 
 const { network, asset, symbol, decimals, amount, pay_to } = settlementTerms;
 
-/** How a job is sold; left out where it is not priced. */
+/** How a job is sold; left out if it is not priced. */
 const soldAs = z.strictObject({ mode: z.enum(invocationModes), price_wei: amount });
 
 /** An operator's actions other than payments: tokens, the configuration, runners and sweeps. */

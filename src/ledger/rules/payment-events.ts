@@ -36,7 +36,7 @@ const signedPayment = z.strictObject({
 });
 export type SignedPaymentData = z.infer<typeof signedPayment>;
 
-/** A way to pay a quote; where the job sells credit, with the credit. */
+/** A way to pay a quote; if the job sells credit, with the credit. */
 const settlementOption = z.strictObject({ ...settlementTerms, credit_micros: micros.optional() });
 export type OptionData = z.infer<typeof settlementOption>;
 
@@ -83,7 +83,7 @@ export const paymentEvents = {
       ...ofPayment,
       by: z.enum(['facilitator', 'signature', 'chain']),
       /**
-       * The payer's own key did not sign: its contract says that it did (ERC-1271), or, where the gateway cannot ask the chain, the
+       * The payer's own key did not sign: its contract says that it did (ERC-1271), or, if the gateway cannot ask the chain, the
        * facilitator. Absent: the signature in `settlement_started` recovers to the payer.
        */
       signed_by: z.literal('contract').optional(),
@@ -105,14 +105,14 @@ export const paymentEvents = {
     ...changesQuote,
     schema: z.strictObject({
       request_id: z.uuid(),
-      /** Hash of the request that the payment pays for: method, path, body, caller, caller nonce, and the callback where the request names one. */
+      /** Hash of the request that the payment pays for: method, path, body, caller, caller nonce, and the callback if the request names one. */
       binding: hex32,
       body_sha256: hex32,
-      /** Of the body, where the quote is for one body alone: it equals the quote's `inputs_hash`. */
+      /** Of the body, if the quote is for one body alone: it equals the quote's `inputs_hash`. */
       body_keccak256: hex32.optional(),
       body_bytes: count,
       payment: signedPayment,
-      /** The payer's own id for this payment, where it gave one: unique like its nonce. */
+      /** The payer's own id for this payment, if it gave one: unique like its nonce. */
       payment_id: z.string().regex(identifierForm).optional(),
       /** The body of a top-up that names the account of its credit; its SHA-256 is the payment's nonce. */
       top_up_order: z.string().regex(topUpOrderForm).optional(),

@@ -13,7 +13,7 @@ export interface Admission extends RateLimit {
   readonly chatId: string;
   /** The process that will settle it. */
   readonly processId: string;
-  /** Further limits: it counts against all of them, or against none where one is full. */
+  /** Further limits: it counts against all of them, or against none if one is full. */
   readonly others?: readonly RateLimit[];
   /** A refusal for lack of credit counts against the minutes too. */
   readonly countsRequests?: boolean;
@@ -48,7 +48,7 @@ export type CreditMove =
       readonly chatId: string;
       readonly capturedMicros: bigint;
       readonly releasedMicros: bigint;
-      /** Only where its upstream has not begun to answer. */
+      /** Only if its upstream has not begun to answer. */
       readonly isUnstarted?: boolean;
       /** Ended for a silent process: only while it is still silent. */
       readonly recovery?: { readonly processId: string; readonly silentSecs: number };
@@ -57,7 +57,7 @@ export type CreditMove =
 /**
  * `gone`: another process ended the hold, or the upstream has started to answer, or the hold's process sends heartbeats
  * again; an account of that name exists already, has too little to subtract, or would have too much. A settlement with
- * events for `gone` is a correction too: where the whole hold was captured for this process, the excess is returned and
+ * events for `gone` is a correction too: if the whole hold was captured for this process, the excess is returned and
  * the events are recorded. `counted`: a request that is refused in any case was counted. `repeated`: this request id has made the same move before; `request_id_taken`: another move.
  */
 export type CreditRefusal =
@@ -83,7 +83,7 @@ export interface CreditCommand {
 }
 
 /**
- * Numbers of a decision, where they apply: milliseconds, admissions, micros. Of the minute and the day of an admission's limits that bind:
+ * Numbers of a decision, if they apply: milliseconds, admissions, micros. Of the minute and the day of an admission's limits that bind:
  * those that refused, or that leave the least.
  */
 export interface CreditDetail {

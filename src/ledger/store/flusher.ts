@@ -74,7 +74,7 @@ interface Acknowledged {
 
 export interface Flusher {
   /**
-   * Sends a batch until it is answered; `atOnce` where the first time sufficed.
+   * Sends a batch until it is answered; `atOnce` if the first time sufficed.
    * Rejects with the database's error where sending again cannot help, with LedgerInconsistentError if the ledger is not
    * the one that answered before.
    */

@@ -49,7 +49,7 @@ export function recoveredSince(knownSeq: number): LedgerHalt {
   return { reason, knownSeq, isOver: true };
 }
 
-/** Resolves once the synchronous standby, where there is one, has all that this connection has read. */
+/** Resolves once the synchronous standby, if there is one, has all that this connection has read. */
 export function reachStandby(pool: pg.Pool): Promise<void> {
   return callFunction(pool, 'reach_standby', []);
 }

@@ -58,7 +58,7 @@ export type CallChange =
       readonly payment: string;
       /** What its runner gets, as `paidCallKey()` makes it. */
       readonly idempotencyKey: string;
-      /** When the resolver first checks its settlement, where no outcome was recorded by then. */
+      /** When the resolver first checks its settlement, if no outcome was recorded by then. */
       readonly delayMs: number;
       /** What orders it; undefined for a call that is ordered with no other. */
       readonly order?: CallOrder | undefined;

@@ -43,9 +43,9 @@ export interface MigrateOptions {
 /**
  * Brings a database up to this version: each file in a separate transaction, without a limit of time; then the function
  * files and grants together. Concurrent runs wait for each other, and a run that was interrupted can be repeated. The user must
- * own the database; where it may not create the gateway's role, everything else is done.
+ * own the database; if it may not create the gateway's role, everything else is done.
  * Returns the names of migrations, then `functions/NAME` for each function file.
- * Throws the first database error; the file that it was in is not applied, those before it are. Throws before any change where a newer
+ * Throws the first database error; the file that it was in is not applied, those before it are. Throws before any change if a newer
  * version has migrated the database.
  */
 export async function migrate(
@@ -164,7 +164,7 @@ async function applyMigration(db: Kysely<unknown>, name: string, text: string): 
 }
 
 /**
- * The function files that have changed, or all of them where another role gets the rights; then the grants on tables. Without a
+ * The function files that have changed, or all of them if another role gets the rights; then the grants on tables. Without a
  * role its rights go to this user, who has them as the owner.
  */
 async function applyFunctions(

@@ -23,7 +23,7 @@ export function isProcessSilent(
   return callFunction(pool, 'is_process_silent', [processId, by, silentSecs]);
 }
 
-/** A heartbeat of a live gateway: fails where the database takes no writes. */
+/** A heartbeat of a live gateway: fails if the database takes no writes. */
 export function sendGatewayHeartbeat(pool: pg.Pool, processId: string): Promise<void> {
   return callFunction(pool, 'gateway_heartbeat', [processId]);
 }

@@ -31,7 +31,7 @@ export interface PaymentRow {
   readonly refund_due_since: string | null;
   /** When its refund was started, if that has not ended. */
   readonly refund_started_at: string | null;
-  /** Which service issued its quote; null for a 402 answer, and where the quote is lost. */
+  /** Which service issued its quote; null for a 402 answer, and if the quote is lost. */
   readonly quote_source: string | null;
   /** The last event that is included. */
   readonly last_seq: number;
@@ -156,7 +156,7 @@ export async function readLeavesUpTo(
   return [...byStream.values()].map((group) => group.map(({ leaf }) => leaf));
 }
 
-/** Writes rows and moves the generation's cursor, in one transaction. False, with nothing written, where the cursor is elsewhere. */
+/** Writes rows and moves the generation's cursor, in one transaction. False, with nothing written, if the cursor is elsewhere. */
 export function applyProjection(
   pool: pg.Pool,
   { generation, seq }: Projection,

@@ -1,7 +1,7 @@
 import type { LedgerDatabase } from './database.ts';
 
 /**
- * The key of list cursors, and of receipt tokens where the configuration names none: the same for every gateway of this database,
+ * The key of list cursors, and of receipt tokens if the configuration names none: the same for every gateway of this database,
  * and never in the ledger.
  */
 export function readReceiptKey(db: LedgerDatabase): Promise<Buffer> {

@@ -36,7 +36,7 @@ export interface SeenStream {
 }
 
 /**
- * Those of the streams that have events after the seen ones, and the ledger's last place. Looks at no stream where the ledger
+ * Those of the streams that have events after the seen ones, and the ledger's last place. Looks at no stream if the ledger
  * has not grown since `afterSeq`.
  */
 export async function readGrownStreams(
@@ -80,7 +80,7 @@ export async function readLastEvents(pool: pg.Pool, stream: string, most: number
   return rows.map(({ leaf }) => decodeLeaf(leaf));
 }
 
-/** Up to `limit` events of a stream, the latest first; those before a version where one is given. */
+/** Up to `limit` events of a stream, the latest first; those before a version if one is given. */
 export async function readLatestEvents(
   pool: pg.Pool,
   stream: string,

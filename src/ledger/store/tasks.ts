@@ -15,7 +15,7 @@ export interface BegunRound<Payload> {
   readonly round: number;
   /** What the last round that ended has left; empty before the first. */
   readonly payload: Partial<Payload>;
-  /** When a round ended without an error last; where none has, when the first began. */
+  /** When a round ended without an error last; if none has, when the first began. */
   readonly okAt: Date;
   readonly begunAt: Date;
 }

@@ -61,14 +61,14 @@ export async function readerRolesOf(db: Kysely<unknown>): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** What an administrator has to run, where this user may not do it; it ends with a semicolon. */
+/** What an administrator has to run, if this user may not do it; it ends with a semicolon. */
 interface RoleNeeds {
   readonly role: string;
   readonly missingSql?: string;
 }
 
 /**
- * Creates the role, by default the database's own, and makes this user a member of it, where it may. Nothing is tried that this
+ * Creates the role, by default the database's own, and makes this user a member of it, if it may. Nothing is tried that this
  * user has no right to.
  */
 export async function createWriterRole(
@@ -93,7 +93,7 @@ export async function createWriterRole(
 }
 
 /**
- * Creates the role that may only read, by default the database's own, where this user may. It gets no member.
+ * Creates the role that may only read, by default the database's own, if this user may. It gets no member.
  * Returns its name; undefined if it does not exist.
  */
 export async function createReaderRole(db: Kysely<unknown>, given?: string): Promise<string | undefined> {

@@ -12,7 +12,7 @@ export interface Loop {
 export interface LoopOptions {
   readonly pollMs: number;
   readonly log: Pick<OperatorLog, 'error'>;
-  /** Logged where a step throws, with these fields. */
+  /** Logged if a step throws, with these fields. */
   readonly failureMessage: string;
   readonly fields?: object;
   /** Runs after the last step: ends the work and connections that the steps began. */

@@ -9,7 +9,7 @@ export interface RoundsOptions<Item> extends Omit<LoopOptions, 'log' | 'onStoppe
   readonly nameOf: (item: Item) => string;
   /** One round. Returns in how many milliseconds this process looks again; undefined for the next poll. `stopping` ends a long one. */
   readonly run: (item: Item, stopping: AbortSignal) => Promise<number | void>;
-  /** Logged, with `roundFields`, where a round throws: it is run again. */
+  /** Logged, with `roundFields`, if a round throws: it is run again. */
   readonly roundFailureMessage: string;
   readonly roundFields?: (item: Item) => object;
 }

@@ -48,7 +48,7 @@ export function parseNonce(text: string): string | undefined {
 
 /**
  * Reads the headers of a delegated caller. Returns the code of the first missing or malformed header, in their order;
- * `signature_expired` where all are well formed and the expiry has passed.
+ * `signature_expired` if all are well formed and the expiry has passed.
  */
 export function readCallerClaim(
   headers: CallerHeaders,

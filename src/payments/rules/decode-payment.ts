@@ -39,7 +39,7 @@ export interface PaymentTerms extends EchoedExtra {
   readonly asset: Address;
   readonly payTo: string;
   readonly amount: string;
-  /** The quote it names, where it names one. */
+  /** The quote it names, if it names one. */
   readonly quoteDigest: Hex | undefined;
   /** Passed to nothing and recorded nowhere, like the MAC of `echo`. */
   readonly offerSecret: string | undefined;
@@ -67,7 +67,7 @@ const payloadV2 = z.object({
 /**
  * Reads a payment header: standard base64 of UTF-8 JSON, `X-PAYMENT` in the form of version 1, `PAYMENT-SIGNATURE` in
  * that of version 2. Lenient about spelling, so that a payment we already know is recognised; the check against its quote
- * is strict. Returns a reason code where it names no payment.
+ * is strict. Returns a reason code if it names no payment.
  */
 export function decodePayment(header: string, x402Version: 1 | 2): DecodedPayment | UndecodablePayment {
   if (header.length > maxPaymentHeaderBytes) return 'payment_header_too_large';

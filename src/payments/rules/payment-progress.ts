@@ -10,7 +10,7 @@ export interface PaymentProgress {
   readonly status: PaymentStatus;
   /** Why it failed or is unknown: a machine-readable code. */
   readonly reason?: string | undefined;
-  /** While it is settled: the transfer, with the chain's proof where there is one. */
+  /** While it is settled: the transfer, with the chain's proof if there is one. */
   readonly settled?: Settled | undefined;
   /** Transactions reported for it: where to look, no evidence. */
   readonly hints: readonly string[];
@@ -86,7 +86,7 @@ export interface Refunding {
   readonly to: string;
   /** The last final block when it was started. */
   readonly sinceBlock?: bigint | undefined;
-  /** Whose transaction it is, and its nonce where that is known. */
+  /** Whose transaction it is, and its nonce if that is known. */
   readonly sender?: string | undefined;
   readonly senderNonce?: number | undefined;
   /** What the wallet answered; undefined if it is unknown whether it was sent. */
@@ -136,7 +136,7 @@ export type ProgressType = Exclude<
   'quote_issued' | 'auth_denied' | 'settlement_started' | 'payment_recovered'
 >;
 
-/** A payment after one more event of its stream; the same value where the event names another payment or another call. Pure. */
+/** A payment after one more event of its stream; the same value if the event names another payment or another call. Pure. */
 export function movePayment<P extends NamedProgress>(payment: P, event: EventOf<ProgressType>): P {
   return isNamedBy(event, payment) ? { ...payment, ...changeBy(event, payment) } : payment;
 }

@@ -2,7 +2,7 @@ import type { EventData } from '../../ledger/rules/event.ts';
 import type { SignedPaymentData } from '../../ledger/rules/payment-events.ts';
 import { fullOptions, optionFromJson, optionHash } from './quote.ts';
 
-/** The recorded ways to pay a quote: in full, or by its hash where the gateway did not know one. */
+/** The recorded ways to pay a quote: in full, or by its hash if the gateway did not know one. */
 export type RecordedOptions = EventData<'quote_issued'>['options'];
 
 /** What a payment has in common with the option that it pays, in the order in which a difference is named. */

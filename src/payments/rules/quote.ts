@@ -20,7 +20,7 @@ export interface SettlementOption {
   /** The token contract's own EIP-712 domain, for the payer's signature. */
   readonly eip712Name: string;
   readonly eip712Version: string;
-  /** The credit that the payment buys, in micros, where the job sells credit. */
+  /** The credit that the payment buys, in micros, if the job sells credit. */
   readonly creditMicros?: bigint;
 }
 
@@ -30,7 +30,7 @@ export interface Quote extends JobId {
   readonly options: readonly SettlementOption[];
   /** The only address that may pay it; the zero address where any may. */
   readonly requester: Address;
-  /** Hash of the inputs it is bound to; zero where it is open. */
+  /** Hash of the inputs it is bound to; zero if it is open. */
   readonly inputsHash: Hex;
   readonly issuedAt: number;
   readonly expiresAt: number;
@@ -293,7 +293,7 @@ function recordedOptionsHash(options: EventData<'quote_issued'>['options']): Uin
 export type QuoteBinding = Pick<Quote, 'requester' | 'inputsHash'>;
 
 export type BindingCheck =
-  /** `bodyKeccak256`: of the body, where the quote is bound to one. */
+  /** `bodyKeccak256`: of the body, if the quote is bound to one. */
   | { readonly kind: 'kept'; readonly bodyKeccak256: Hex | undefined }
   | { readonly kind: 'broken'; readonly reason: 'requester_mismatch' | 'inputs_hash_mismatch' };
 

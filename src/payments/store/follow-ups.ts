@@ -85,7 +85,7 @@ export async function listUnresolved(db: LedgerDatabase, limit: number) {
 
 /**
  * The event with this sequence number; undefined if there is none.
- * @throws as decodeLeaf does where it cannot be read
+ * @throws as decodeLeaf does if it cannot be read
  */
 export async function readEvent(db: LedgerDatabase, seq: number): Promise<RecordedEvent | undefined> {
   const row = await db

@@ -8,7 +8,7 @@ import { paymentClaimKeys } from './claims.ts';
 export interface KnownPayment {
   /** The streams that claimed it: none for a new payment, several only if the payment leaves its asset open. */
   readonly streams: readonly string[];
-  /** The quote it names; without events where it names none, or one that was never issued. */
+  /** The quote it names; without events if it names none, or one that was never issued. */
   readonly quote: StreamReading;
   /** Quotes issued before this time, in Unix seconds, are revoked; 0 for none. */
   readonly revokedBefore: number;

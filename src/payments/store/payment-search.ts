@@ -30,7 +30,7 @@ function isInside(digits: string): RawBuilder<boolean> {
 
 /**
  * Up to `limit` payments whose quote, transaction or payer begins with these hexadecimal digits, 4 to 64 of them, or whose transaction
- * has them anywhere, where they are 7 or more; the newest first. Each way is by an index, and finds up to 200.
+ * has them anywhere, if they are 7 or more; the newest first. Each way is by an index, and finds up to 200.
  */
 export async function searchPayments(
   pool: pg.Pool,

@@ -50,7 +50,7 @@ export async function findPriceWindow(
   if (!row) return undefined;
   return {
     priceWei: BigInt(row.price),
-    /** What it buys, where the job sells credit. */
+    /** What it buys, if the job sells credit. */
     creditMicros: row.credit === null ? undefined : BigInt(row.credit),
     offeredAt: Math.floor(row.offered),
     endAt: Math.floor(row.end),

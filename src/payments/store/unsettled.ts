@@ -21,7 +21,7 @@ export async function takeUnsettled(pool: pg.Pool, max: number) {
     /** How often it was delivered before its payment was taken back. */
     attempt: row.attempt,
     ageSecs: row.age_secs,
-    /** The span of the request that bought it, where it was traced. */
+    /** The span of the request that bought it, if it was traced. */
     traceparent: row.traceparent ?? undefined,
   }));
 }

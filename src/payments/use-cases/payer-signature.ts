@@ -52,7 +52,7 @@ const byContract = {
 } as const;
 
 /**
- * The token that a payment is in; undefined if it is none of these. A version 1 payment names only its network: where that has several
+ * The token that a payment is in; undefined if it is none of these. A version 1 payment names only its network: if that has several
  * tokens, the payer's signature tells, and for a contract account its contract does, so that the chain is asked. The first one that
  * it may be if none can be found: the checks of the payment refuse it.
  */

@@ -11,7 +11,7 @@ import { recordDecision } from './record-settlement.ts';
 
 /** An operator's own knowledge about a settlement, with the evidence for it. */
 export interface OperatorResolution {
-  /** The transaction that paid, and which of its logs: needed where no chain can be asked. Or that there is none. */
+  /** The transaction that paid, and which of its logs: needed if no chain can be asked. Or that there is none. */
   readonly result:
     | { readonly kind: 'paid'; readonly transaction: Hex; readonly logIndex?: number | undefined }
     | { readonly kind: 'unpaid' };

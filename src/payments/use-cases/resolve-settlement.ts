@@ -117,7 +117,7 @@ async function endUnanswered(
 export type FailedLook = 'landed' | 'not_landed' | 'unsure';
 
 /**
- * Looks on the chain for a payment that was reported as failed, and records it where it has landed after all: its call is released. The
+ * Looks on the chain for a payment that was reported as failed, and records it if it has landed after all: its call is released. The
  * resolver does the same in its own time; a client that presents the payment again must not get an answer meanwhile that makes it sign another.
  */
 export async function lookAtFailed(

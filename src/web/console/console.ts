@@ -166,7 +166,7 @@ function admittedStream(body: Readable, isAdmitted: () => Promise<boolean>): Rea
     highWaterMark: 1,
     transform: (chunk: Buffer, _encoding, done) => void pass(chunk, done),
   });
-  // where one of them ends, the other one does
+  // if one of them ends, the other one does
   pipeline(body, sent, () => undefined);
   return sent;
 }

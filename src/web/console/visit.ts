@@ -41,7 +41,7 @@ export interface ActionOptions extends FormOptions<OperatorVisit> {
   readonly action: string;
   /** Of the form. Where one cannot be read, nothing is recorded or done. */
   readonly filters?: Filters;
-  /** What it is about, of the path's parameters and the form; left out of the record where it is not visible ASCII. */
+  /** What it is about, of the path's parameters and the form; left out of the record if it is not visible ASCII. */
   readonly subject?: (visit: OperatorVisit, fields: URLSearchParams) => string | undefined;
 }
 

@@ -72,7 +72,7 @@ export function badge(text: string, tone: Tone = 'plain'): Html {
   return html`<span class="badge ${tone}">${text}</span>`;
 }
 
-/** What to do where there is nothing yet. */
+/** What to do if there is nothing yet. */
 export function empty(title: string, text: Shown, action?: Html): Html {
   return html`<div class="empty">
     <h2>${title}</h2>
@@ -202,7 +202,7 @@ export function selectField({
   readonly values: readonly string[];
   readonly value?: string | null | undefined;
   readonly any?: string;
-  /** How values are shown, where it is not by their own words. */
+  /** How values are shown, if it is not by their own words. */
   readonly texts?: Readonly<Record<string, string>>;
 }): Html {
   return html`<div class="field">

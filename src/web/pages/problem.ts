@@ -3,7 +3,7 @@ import { html } from '../../base/values/html.ts';
 import { sections } from './sections.ts';
 import type { View, Visitor } from './visit.ts';
 
-/** A page that explains a failure. `again` is the page's own path, where a retry may help. */
+/** A page that explains a failure. `again` is the page's own path, if a retry may help. */
 export function problemView(
   status: number,
   text: string,

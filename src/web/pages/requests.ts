@@ -31,7 +31,7 @@ type Admit<Any, V> = (visit: Any, again: string | undefined) => Admission<V> | P
 export interface FormOptions<Any> {
   /** Fields that are never repeated: passwords. */
   readonly secrets?: readonly string[];
-  /** The page that has the form, where it is not the form's own path; of the path's parameters, where it has some. */
+  /** The page that has the form, if it is not the form's own path; of the path's parameters, if it has some. */
   readonly shownAt?: string | ((params: Readonly<Record<string, string>>) => string);
   /** Above this a form is refused. */
   readonly maxBytes?: number;

@@ -114,7 +114,7 @@ interface File {
   /** Letters, digits, dots and dashes. */
   readonly name: string;
   readonly bytes: Readable;
-  /** In bytes; left out where it is not known before the last one is made. */
+  /** In bytes; left out if it is not known before the last one is made. */
   readonly length?: number;
 }
 

@@ -7,7 +7,7 @@ test.each(Object.keys(commands))(
   async (name) => {
     const ended = await startTollbook([...name.split(' '), '--no-such-option']).ended;
     expect(ended).toMatchObject({ code: 2, signal: null, stdout: '' });
-    // or how the command is called, where it takes the option for the id that it needs
+    // or how the command is called, if it takes the option for the id that it needs
     expect(ended.stderr).toMatch(new RegExp(`--no-such-option|tollbook ${name} `));
   },
 );

@@ -28,7 +28,7 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 interface Documented extends TestGateway {
   readonly database: TestDatabase;
-  /** Both fail where the answer is not as the document says. */
+  /** Both fail if the answer is not as the document says. */
   readonly get: TestGateway['get'];
   readonly post: TestGateway['post'];
   readonly check: CheckAnswer;

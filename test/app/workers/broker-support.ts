@@ -25,7 +25,7 @@ import { eventually } from '../../support/wait.ts';
 
 export const absence = isNatsInstalled ? '' : ': NOT CHECKED, nats-server NOT INSTALLED';
 
-/** Servers for the tests of a file, where they are installed. */
+/** Servers for the tests of a file, if they are installed. */
 export function useNats(options?: NatsOptions): () => NatsCluster {
   let cluster: NatsCluster | undefined;
   beforeAll(async () => {

@@ -58,7 +58,7 @@ const moneyUrls: readonly (readonly [path: string, text: string])[] = [
   ['discovery.url', `${minimal()}[discovery]\nurl`],
 ];
 
-/** The mistakes, or where there is none, the warnings. */
+/** The mistakes, or if there is none, the warnings. */
 async function findings(text: string): Promise<string[]> {
   const loading = parse(text);
   const mistakes = await mistakesOf(loading);

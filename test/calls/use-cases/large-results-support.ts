@@ -152,7 +152,7 @@ export const large = randomBytes(2 * resultPartBytes + 10_001);
 
 interface BucketTable {
   readonly table: string;
-  /** The bucket answers with this status, or with the whole where a range was asked for. */
+  /** The bucket answers with this status, or with the whole if a range was asked for. */
   readonly answers: (fault: Bucket['fault']) => void;
 }
 

@@ -127,7 +127,7 @@ function move(balance: { available: bigint; held: bigint }, type: EventType, amo
   }
 }
 
-/** An answer is charged once, with what it cost where that is known; and nothing else is charged. */
+/** An answer is charged once, with what it cost if that is known; and nothing else is charged. */
 function* chargeViolations({ records, events, accounts }: Facts): Generator<Violation> {
   const captured = Map.groupBy(dataOf(events, 'credit_captured'), ({ chat_id: id }) => id);
   const corrected = Map.groupBy(dataOf(events, 'credit_corrected'), ({ chat_id: id }) => id);

@@ -8,7 +8,7 @@ export interface RecordedPayment {
   readonly nonce: string;
   /** Of the request that it pays for. */
   readonly bodySha256: string;
-  /** The event that began it: its start, or its payer's request for delivery where it landed without one. */
+  /** The event that began it: its start, or its payer's request for delivery if it landed without one. */
   readonly startedSeq: number;
   readonly settled: Extract<RecordedEvent, { type: 'payment_settled' | 'settlement_confirmed' }>[];
   /** Calls that were enqueued for it and not taken back. */

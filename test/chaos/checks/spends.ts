@@ -46,7 +46,7 @@ interface Facts {
 
 type SpendEvent = Extract<RecordedEvent, { data: { auth_hash: string } }>;
 
-/** Each spend pays for one answer at most, is paid out exactly where it paid for one, and no other money is taken. */
+/** Each spend pays for one answer at most, is paid out exactly if it paid for one, and no other money is taken. */
 export function* spendViolations({ records, events, chain }: Facts): Generator<Violation> {
   const ofSpends = events.filter((event): event is SpendEvent => 'auth_hash' in event.data);
   const byHash = Map.groupBy(ofSpends, ({ data }) => data.auth_hash);

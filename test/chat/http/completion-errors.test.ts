@@ -152,7 +152,7 @@ test('an upstream error passed on contains no address, key or path', async () =>
   });
 });
 
-/** Sends header lines as they stand, twice where they stand twice. */
+/** Sends header lines as they stand, twice if they stand twice. */
 async function send(gateway: ChatGateway, headers: readonly string[], path = '/v1/chat/completions') {
   const call = request(gateway.url + path, { method: 'POST', headers });
   call.end(JSON.stringify(ask('x', freeModel)));

@@ -103,7 +103,7 @@ test('the row of a running process is never pruned, also when the clock steps by
   await append(lane);
 });
 
-/** Also where the database takes no other writes. */
+/** Also if the database takes no other writes. */
 const writeAsOwner = ({ asOwner }: TestDatabase, statement: (database: string) => string) =>
   asOwner(async (owner) => {
     await owner.query('set default_transaction_read_only = off');

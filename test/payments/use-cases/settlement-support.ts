@@ -15,7 +15,7 @@ import { listening } from '../../support/listening.ts';
 
 export const job = '/x402/jobs/1/0';
 export const price = 3_264_000n;
-/** Only where a settlement never answers is its time-out waited for. */
+/** Only if a settlement never answers is its time-out waited for. */
 const timeLimitsOf = (settleMs: number): string =>
   `facilitator_verify_timeout_ms = 20_000\nfacilitator_settle_timeout_ms = ${settleMs}`;
 

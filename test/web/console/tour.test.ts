@@ -7,7 +7,7 @@ import { registeredConsole, startTour } from '../../support/tour.ts';
 
 const chromium = useBrowser();
 
-/** Opened by the tests of the sign-in, where they lead somewhere. */
+/** Opened by the tests of the sign-in, if they lead somewhere. */
 const ofSignIn = ['/console/sign-in', '/console/second-factor', '/console/invitation'];
 
 /** Toured by the tests of these sections, which have paid for jobs and opened accounts. */

@@ -183,7 +183,7 @@ interface SpendTerms {
 }
 
 /**
- * The first of the operator's terms that an authorization does not keep to; `invalid_spend_auth` where it expires before
+ * The first of the operator's terms that an authorization does not keep to; `invalid_spend_auth` if it expires before
  * `neededUntilSecs`.
  */
 export function spendTermsRefusal(

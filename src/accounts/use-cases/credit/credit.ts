@@ -47,11 +47,11 @@ export async function recordOpening(ledger: Ledger, accountId: number): Promise<
 interface MoveOptions {
   /** The operator's token that requested the move. */
   readonly tokenId?: number | undefined;
-  /** Who moved it, and why, where a person did. */
+  /** Who moved it, and why, if a person did. */
   readonly by?: { readonly operator: string; readonly why: string } | undefined;
   /** Idempotency key: a repeated move is done once and has the same result. */
   readonly requestId?: string | undefined;
-  /** The currency of the credit, where the process knows it. */
+  /** The currency of the credit, if the process knows it. */
   readonly currency?: string | undefined;
 }
 

@@ -19,7 +19,7 @@ export type AnchorAnswer =
  * none: the chain vouches for it.
  */
 export type AnchorReading =
-  /** `version`: the anchor's name for this content, where it replaces contents by their version. */
+  /** `version`: the anchor's name for this content, if it replaces contents by their version. */
   | { readonly kind: 'note'; readonly note: string; readonly version?: string }
   | { readonly kind: 'head'; readonly size: number; readonly root: Buffer }
   | { readonly kind: 'none' }

@@ -43,7 +43,7 @@ export async function findChangedEvents(
 export async function isAsSealed(pool: pg.Pool): Promise<boolean> {
   try {
     const tree = await readStoredTree(pool);
-    // both grow together: where the tree is larger, heads were removed
+    // both grow together: if the tree is larger, heads were removed
     if (tree.size !== (tree.newest ?? 0)) return false;
     const head = await newestHead(pool);
     if (!head) return true;

@@ -25,7 +25,7 @@ export async function compareHead(pool: pg.Pool, head: TreeHead): Promise<HeadCo
 const confirmTimeoutMs = 20_000;
 
 /**
- * The same, where a difference halts the ledger: it counts only if it is still there on a new connection, to a server whose
+ * The same, if a difference halts the ledger: it counts only if it is still there on a new connection, to a server whose
  * standby has all of it. A connection to a primary that was demoted shows an old state.
  * @throws if that cannot be found out now
  */

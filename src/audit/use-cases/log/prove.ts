@@ -50,7 +50,7 @@ export class TileCache {
 
 /**
  * Inclusion proofs of several events for one head, with one read of the tiles.
- * @throws RangeError for an event that the head does not cover, and where a tile is missing or too short
+ * @throws RangeError for an event that the head does not cover, and if a tile is missing or too short
  */
 export async function proveEvents(
   pool: pg.Pool,

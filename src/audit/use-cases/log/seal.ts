@@ -20,7 +20,7 @@ export type Sealed = 'again' | 'done';
  * Adds the next events to the tree and signs its head. Tree and head are committed together; publishers read the committed head.
  * Several sealers may run: compare-and-swap on the tree size; the loser does nothing.
  * @param first the signer of the log's first generation
- * @param known learns the new head; nothing is sealed where the database contradicts the last one
+ * @param known learns the new head; nothing is sealed if the database contradicts the last one
  */
 export async function sealNext(
   pool: pg.Pool,

@@ -10,7 +10,7 @@ import type { InclusionProof } from '../log/prove.ts';
 export interface PaymentHistory {
   readonly state: string;
   readonly paid: boolean | null;
-  /** Which service issued the quote; undefined for a 402 answer, and where the quote is lost. */
+  /** Which service issued the quote; undefined for a 402 answer, and if the quote is lost. */
   readonly quoteSource: 'pricing' | undefined;
   readonly head: StoredHead | undefined;
   readonly events: readonly {

@@ -37,7 +37,7 @@ export interface ProjectOptions {
 
 /**
  * Applies the next events to a generation of the read models. Returns the number of events
- * applied: 0 if there was none, or where another process has applied them (compare-and-swap on the position).
+ * applied: 0 if there was none, or if another process has applied them (compare-and-swap on the position).
  *
  * Where an event cannot be read, fewer are tried, down to that event alone: it is passed over, and the operator gets an alert.
  * One event must not stop the read models; the next event of its stream is passed over too.
@@ -106,7 +106,7 @@ const patienceMs = 5_000;
 const askEveryMs = 100;
 
 /**
- * Brings the read models up to the current end of the ledger. Other processes may do the same concurrently; where this user may only
+ * Brings the read models up to the current end of the ledger. Other processes may do the same concurrently; if this user may only
  * read, they alone.
  * @throws if this user may only read, and no other process does it within some seconds
  */

@@ -35,7 +35,7 @@ export type ReceiptVerdict =
   | {
       readonly kind: 'proven';
       readonly head: TreeHead;
-      /** The type where the receipt holds the event itself, for the payer. */
+      /** The type if the receipt holds the event itself, for the payer. */
       readonly events: readonly { readonly seq: number; readonly type: string | undefined }[];
       /** Events of the settlement that the head does not cover yet. */
       readonly pending: number;

@@ -125,7 +125,7 @@ export class ExportVerifier {
     const missing = size - this.#events;
     if (missing > 0 || !found) {
       const count = missing === 1 ? 'one is' : `${missing} are`;
-      // where the events that are there do not follow each other, it may be others than the last ones
+      // if the events that are there do not follow each other, it may be others than the last ones
       const which = this.#fault === undefined ? 'the last ' : '';
       return `it covers ${size} events, but the ledger has ${this.#events}: ${which}${count} missing`;
     }

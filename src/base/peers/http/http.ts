@@ -80,7 +80,7 @@ export interface HttpPoolOptions {
   /** By default the system's. */
   readonly lookup?: HttpLookup | undefined;
   /**
-   * HTTP/2 where an https peer speaks it. An exchange that the peer refused without processing it (RFC 9113, section 8.7) is sent
+   * HTTP/2 if an https peer speaks it. An exchange that the peer refused without processing it (RFC 9113, section 8.7) is sent
    * once more: for requests that are idempotent.
    */
   readonly http2?: boolean;

@@ -23,7 +23,7 @@ export type PutCondition =
 
 /** The part of S3 that checkpoints and results need. Objects are addressed by path, which every implementation supports. */
 export interface S3 {
-  /** 412 where the condition does not hold. Text is stored as such, bytes without a type. */
+  /** 412 if the condition does not hold. Text is stored as such, bytes without a type. */
   put(key: string, body: string | Buffer, condition: PutCondition): Promise<HttpAnswer>;
   /** @param piece of it alone; by default the whole, which is not read where it is longer than 64 KiB */
   get(key: string, piece?: { readonly from: number; readonly maxBytes: number }): Promise<HttpAnswer>;

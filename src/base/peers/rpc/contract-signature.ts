@@ -7,7 +7,7 @@ import { createRpcClients } from './rpc-clients.ts';
 
 export interface ContractSignature {
   readonly rpcUrl: string;
-  /** Checked where it is given: the account may be another one on another chain. */
+  /** Checked if it is given: the account may be another one on another chain. */
   readonly chainId?: number;
   readonly account: Address;
   /** The signed hash: 32 bytes. */
@@ -37,7 +37,7 @@ export interface ContractSignatureChecker {
 }
 
 export interface ContractSignatureCheckerOptions {
-  /** Of both calls together, each with one retry where the connection failed. */
+  /** Of both calls together, each with one retry if the connection failed. */
   readonly timeoutMs?: number;
   /** Limit of a call: the caller chose the contract's code, and the node runs it for the gateway. */
   readonly gasCap?: number;

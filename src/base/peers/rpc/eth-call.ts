@@ -54,7 +54,7 @@ export function ethCall<T>(
 /** Contracts have at most 24 KiB, on some chains ten times as much, and hexadecimal doubles it. */
 const maxCodeBytes = 1024 * 1024;
 
-/** The code of an account: `0x` where it has no code. */
+/** The code of an account: `0x` if it has no code. */
 export function codeCall(account: Address, at: BlockTag = 'latest'): RpcCall<string> {
   const params = [account, at];
   return { method: 'eth_getCode', params, result: hexBytes, maxResponseBytes: maxCodeBytes };

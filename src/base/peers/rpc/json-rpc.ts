@@ -113,7 +113,7 @@ function readAnswer<T>(answer: HttpAnswer, result: z.ZodType<T>): RpcAnswer<T> {
   return readEnvelope(jsonValue(answer.body), result);
 }
 
-/** @param elements those of a result that is an array, where they were read apart from it */
+/** @param elements those of a result that is an array, if they were read apart from it */
 function readEnvelope<T>(answer: unknown, result: z.ZodType<T>, elements?: readonly unknown[]): RpcAnswer<T> {
   const envelope = envelopeSchema.safeParse(answer);
   if (!envelope.success) return unavailable('malformed', envelope.error);

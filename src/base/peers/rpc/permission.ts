@@ -44,7 +44,7 @@ export interface PermissionChecker {
 }
 
 export interface PermissionCheckerOptions {
-  /** Of the whole check: waiting for a free slot, and one retry where the connection failed. */
+  /** Of the whole check: waiting for a free slot, and one retry if the connection failed. */
   readonly timeoutMs?: number;
   /** Most concurrent calls to one RPC URL. */
   readonly maxConcurrent?: number;

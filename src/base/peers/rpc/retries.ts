@@ -5,7 +5,7 @@ import { type RpcAnswer, RpcError, type RpcUnavailable } from './json-rpc.ts';
 const maxRetries = 3;
 const pauses = { firstMs: 200, longestMs: 800 };
 
-/** Repeats a request where the node may only have been busy; any other answer is final. */
+/** Repeats a request if the node may only have been busy; any other answer is final. */
 export async function withRetries<T>(askOnce: () => Promise<RpcAnswer<T>>): Promise<RpcAnswer<T>> {
   for (let failures = 0; ; failures += 1) {
     const answer = await askOnce();

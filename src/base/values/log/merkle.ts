@@ -130,7 +130,7 @@ export function consistencyRanges(old: number, size: number): LeafRange[] {
       from = middle;
     }
   }
-  // the verifier knows the old root already, where that is a node of the tree
+  // the verifier knows the old root already, if that is a node of the tree
   if (from > 0) ranges.push({ from, to });
   return ranges.toReversed();
 }

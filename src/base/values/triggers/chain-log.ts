@@ -20,7 +20,7 @@ export interface NamedLog {
 
 /**
  * Names the logs of some blocks, which are in the order of the chain. An id has nothing of the block: a transaction that a reorg
- * moves to another block keeps the ids of its logs, though their places change. It has the log's content: where the
+ * moves to another block keeps the ids of its logs, though their places change. It has the log's content: if the
  * transaction emits something else there, that is another event. Equal logs of one transaction are numbered.
  */
 export function nameLogs(network: Caip2, logs: readonly ChainLog[]): readonly NamedLog[] {

@@ -20,7 +20,7 @@ const reference = new Date('2000-01-01T00:00:00Z');
 
 /**
  * Reads a cron expression: five fields, or six with seconds first, or a nickname such as `@daily`. In a time zone with daylight saving
- * time, as Vixie cron has it: a schedule of fixed hours and minutes fires once on each day, at the end of the gap where the
+ * time, as Vixie cron has it: a schedule of fixed hours and minutes fires once on each day, at the end of the gap if the
  * clock skips its time, and only at the first of two such times; any other fires at each time that the wall clock shows.
  */
 export function readSchedule(text: string, timeZone: string): ScheduleAnswer {

@@ -17,7 +17,7 @@ export interface DueFirings {
   readonly times: readonly number[];
   /** How many missed times do not fire; counted up to `mostCounted`. */
   readonly skipped: number;
-  /** Every time up to here is one of them: now, or the last of them where there are more. */
+  /** Every time up to here is one of them: now, or the last of them if there are more. */
   readonly untilMs: number;
 }
 
@@ -28,7 +28,7 @@ const mostAtOnce = 100;
 const mostCounted = 100;
 
 /**
- * The times after `fromMs` and up to `nowMs` that fire now. `last` fires the last missed time alone, and not even that where a newer
+ * The times after `fromMs` and up to `nowMs` that fire now. `last` fires the last missed time alone, and not even that if a newer
  * time is on time.
  */
 export function dueFirings(

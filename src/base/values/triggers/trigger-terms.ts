@@ -28,7 +28,7 @@ export interface ChainTerms {
   readonly startBlock: bigint | undefined;
   /** How often the chain is looked at. */
   readonly pollSecs: number;
-  /** The operator is alerted where the cursor's block is older than this. */
+  /** The operator is alerted if the cursor's block is older than this. */
   readonly behindAfterSecs: number;
 }
 

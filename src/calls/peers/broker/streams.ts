@@ -28,7 +28,7 @@ type OwnConsumer = Pick<
 
 /**
  * Creates the streams and consumers that are missing. Returns how those that exist differ from what the configuration says: they are not
- * changed. Throws if the broker does not answer, and where a stream was deleted: only the next call creates it again. A server that still
+ * changed. Throws if the broker does not answer, and if a stream was deleted: only the next call creates it again. A server that still
  * removes the files of the old one (2.9) would remove those of the new one as well, and then counts its messages and delivers none.
  * @param seen the streams that exist as far as is known; empty at first
  */

@@ -9,9 +9,9 @@ export type Removed = { readonly kind: 'removed' } | { readonly kind: 'failed'; 
 export interface ResultStore {
   /** Replaces what the key holds. */
   put(key: string, bytes: Buffer): Promise<Put>;
-  /** Up to `maxBytes` of it from a byte on; fewer where it ends. */
+  /** Up to `maxBytes` of it from a byte on; fewer if it ends. */
   get(key: string, from: number, maxBytes: number): Promise<Got>;
-  /** Also done where the key holds nothing. */
+  /** Also done if the key holds nothing. */
   remove(key: string): Promise<Removed>;
   close(): Promise<void>;
 }

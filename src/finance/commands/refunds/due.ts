@@ -44,7 +44,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       changed.push(...page.changed);
       after = page.listed.length < pageSize ? undefined : page.listed.at(-1);
     }
-    // a row of the list says so itself where it is wrong in another way
+    // a row of the list says so itself if it is wrong in another way
     const known = new Set(contradicted);
     contradicted.push(...(await findUnlistedRefunds(ledger.pool)).filter((seq) => !known.has(seq)));
     const takenBack = (await listStartedRefunds(ledger.pool)).filter((quote) => !quotes.has(quote));

@@ -28,7 +28,7 @@ interface Token {
 const mostLetters = 24;
 
 /**
- * The tokens of a ledger by name. A token is identified by network, contract and decimals and keeps its first name; where the
+ * The tokens of a ledger by name. A token is identified by network, contract and decimals and keeps its first name; if the
  * name is taken, the contract's first digits follow it. So a name never changes between exports.
  */
 export class Commodities {

@@ -8,7 +8,7 @@ type SpendEvent = EventOf<'spend_earned' | 'spend_paid_out' | 'spend_failed'>;
 
 /**
  * Credit is a liability until it is used, reversed or expires. Granted credit is an expense, and its use or expiry goes against that
- * expense; bought credit comes out of `Equity:Conversion`, where the token went in, and its use is income. Holds have no postings: held
+ * expense; bought credit comes out of `Equity:Conversion`, if the token went in, and its use is income. Holds have no postings: held
  * credit is still owed. `parts`: the amounts that the event moves, by origin.
  */
 export function creditMoves(

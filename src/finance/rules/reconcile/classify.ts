@@ -285,7 +285,7 @@ class Classification {
     this.#tally.add('unknown', fields, transfer);
   }
 
-  /** The transfers of a fact's transaction, where that was looked at. */
+  /** The transfers of a fact's transaction, if that was looked at. */
   #shown(fact: PaymentFact | OutFact | SpendFact): readonly ChainTransfer[] {
     const evidence = this.#evidence.of(fact);
     return evidence?.kind === 'mined' ? evidence.transfers : [];

@@ -5,7 +5,7 @@ import type { NamedProgress, TransferProof } from '../../../payments/rules/payme
 /** One payment by the ledger: its progress, and values that only reconciliation needs. */
 export interface PaymentFact extends Account, NamedProgress {
   readonly quoteDigest: string;
-  /** The event that settled it last; the one that started it where none did. */
+  /** The event that settled it last; the one that started it if none did. */
   readonly seq: number;
   readonly symbol: string;
   readonly decimals: number;

@@ -377,7 +377,7 @@ export class LedgerFacts {
   }
 }
 
-/** What was signed of a payment, and where that is recorded. */
+/** What was signed of a payment, and if that is recorded. */
 function termsOf(
   { stream, seq, at }: RecordedEvent,
   terms: Pick<

@@ -12,7 +12,7 @@ export interface OpenTransaction {
   readonly from: ReadonlySet<string>;
   /** Whether tokens that the ledger does not name count as well. */
   readonly isAnyToken: boolean;
-  /** Its block, where a transfer of it is known. */
+  /** Its block, if a transfer of it is known. */
   readonly place: Pick<ChainTransfer, 'blockNumber' | 'blockHash'> | undefined;
 }
 

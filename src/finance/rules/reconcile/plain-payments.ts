@@ -27,7 +27,7 @@ export class PlainPayments {
     return true;
   }
 
-  /** Whether these are all transfers that the payments of their one transaction must have made. It is remembered where they are. */
+  /** Whether these are all transfers that the payments of their one transaction must have made. It is remembered if they are. */
   see(transfers: readonly ChainTransfer[]): boolean {
     const [first] = transfers;
     if (!first || this.#transactions.get(transactionKey(first)) !== transfers.length) return false;

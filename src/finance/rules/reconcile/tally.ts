@@ -208,7 +208,7 @@ export class Tally {
     this.#onItem = onItem;
   }
 
-  /** Adds an item, and the amount of its transfer where it has one within the period. */
+  /** Adds an item, and the amount of its transfer if it has one within the period. */
   add(name: ItemClass, fields: ItemFields, transfer?: ChainTransfer): void {
     this.#classes.get(name)?.add(fields, this.#listed);
     this.#onItem?.(name, fields, transfer);

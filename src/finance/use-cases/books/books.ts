@@ -130,7 +130,7 @@ function valueCurrency({ currencies }: Rates, given: string | undefined): string
   throw new ExportError(`--rates has rates in ${currencies.join(', ')}: name one of them with --value-in`);
 }
 
-/** The currency of credit, where an event says it. */
+/** The currency of credit, if an event says it. */
 function currencyIn({ type, data }: SkimmedEvent): string | undefined {
   if (!currencyTypes.has(type)) return undefined;
   const { currency } = data as { readonly currency?: unknown };

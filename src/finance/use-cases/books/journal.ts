@@ -31,7 +31,7 @@ export interface JournalStyle {
   unused(balance: Balance, days: JournalDays): string;
   /** `day`: on which it was recorded. */
   entry(part: EntryPart, postings: readonly JournalPosting[], day: string): string;
-  /** The balances with which the journals before have ended, where this one continues them. */
+  /** The balances with which the journals before have ended, if this one continues them. */
   continued(balances: readonly Balance[], days: JournalDays): string;
   closing(balances: readonly Balance[], days: JournalDays): string;
   /** What a unit of a commodity is worth. */

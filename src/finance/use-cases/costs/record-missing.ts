@@ -167,7 +167,7 @@ class MissingRecorder {
   }
 }
 
-/** Those of which no cost stands recorded, with the reversal where one was. */
+/** Those of which no cost stands recorded, with the reversal if one was. */
 async function withoutCost(
   pool: pg.Pool,
   named: readonly NamedTransaction[],

@@ -61,8 +61,8 @@ export function compareExport(
 }
 
 /**
- * Compares a reconciliation with that of the close: byte for byte where it has read the same head of the log, else its part about the
- * period. `pinned`: the report of the close, where it is known, to name what differs.
+ * Compares a reconciliation with that of the close: byte for byte if it has read the same head of the log, else its part about the
+ * period. `pinned`: the report of the close, if it is known, to name what differs.
  */
 export function compareReport(
   { close }: ClosedPeriod,

@@ -53,7 +53,7 @@ export function unanswered(network: string, what: string, answer: RpcUnavailable
   );
 }
 
-/** Our cause, with the node's message where it has one. For the operator. */
+/** Our cause, with the node's message if it has one. For the operator. */
 export function causeText({ cause, error }: RpcUnavailable): string {
   if (!(error instanceof RpcError)) return cause;
   return `${cause}: ${error.reason.replaceAll(/[^ -~]/g, '?')}`;

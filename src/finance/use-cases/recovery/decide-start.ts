@@ -38,7 +38,7 @@ export interface StartQuestion {
 const pollMs = 200;
 
 /**
- * The one rule. Live: where the database is the one on record; at the first start; and where only PostgreSQL's timeline is another
+ * The one rule. Live: if the database is the one on record; at the first start; and where only PostgreSQL's timeline is another
  * one and it is proven that no event is missing, by a gateway that ran before and still runs, or by an anchor. Else quiet.
  */
 export async function decideStart({

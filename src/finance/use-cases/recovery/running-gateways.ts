@@ -8,7 +8,7 @@ const pollMs = 200;
 
 /**
  * Whether a live gateway runs on this database: one of its heartbeats arrives while this waits, whatever the clock does. False immediately
- * where all gateways have ended in order; after 12 seconds where one was killed, or the database is a copy of one with gateways.
+ * if all gateways have ended in order; after 12 seconds if one was killed, or the database is a copy of one with gateways.
  */
 export async function doesGatewayRun(pool: pg.Pool, gapMs = longestGapMs): Promise<boolean> {
   const deadlineMs = performance.now() + gapMs;

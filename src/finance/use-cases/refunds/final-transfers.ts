@@ -61,7 +61,7 @@ export interface MinedTransfers {
 /** The configured chains, by network. */
 export type Chains = ReadonlyMap<string, Chain>;
 
-/** The transfers of a transaction that is in a block, final or not: of these tokens, or of any where they are left out. */
+/** The transfers of a transaction that is in a block, final or not: of these tokens, or of any if they are left out. */
 export async function readMined(
   chains: Chains,
   network: Caip2,

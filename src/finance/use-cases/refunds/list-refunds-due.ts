@@ -37,7 +37,7 @@ export interface RefundsDue {
   readonly contradicted: readonly number[];
   /** Events of listed payments that are not those that the log has sealed. Their payments are left out of `rows`. */
   readonly changed: readonly number[];
-  /** The places of all rows of this page in the read model: where it is full, the next page begins after the last one. */
+  /** The places of all rows of this page in the read model: if it is full, the next page begins after the last one. */
   readonly listed: readonly number[];
 }
 
@@ -120,7 +120,7 @@ const streamsAtOnce = 1_000;
 
 /**
  * Payments whose refund is due by the events, but whose row in the read model is absent or has another reason or time. So no list
- * has them, by the events that started them. Reads the types of all events, and whole streams where a refund may be due.
+ * has them, by the events that started them. Reads the types of all events, and whole streams if a refund may be due.
  */
 export function findUnlistedRefunds(pool: pg.Pool): Promise<number[]> {
   return withStoredRows(pool, async (snapshot) => {

@@ -35,10 +35,10 @@ import {
 /** An operator's statement that a transaction refunded a payment, or a part of it. */
 export interface RefundOrder {
   readonly quoteDigest: Hex;
-  /** The nonce of the payment: needed where several payments of the quote are settled. */
+  /** The nonce of the payment: needed if several payments of the quote are settled. */
   readonly paymentNonce: Hex | undefined;
   readonly transaction: Hex;
-  /** How many atoms it returned, where that is not all that is left of the payment. */
+  /** How many atoms it returned, if that is not all that is left of the payment. */
   readonly amount?: bigint | undefined;
   /** Where it went, if not to the payer, and why. */
   readonly elsewhere?: { readonly to: Hex; readonly evidence: string } | undefined;

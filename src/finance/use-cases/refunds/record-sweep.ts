@@ -59,7 +59,7 @@ interface SweepLedger extends Ledger {
 }
 
 /**
- * Records the transfers of a final transaction from payees, each as one sweep. Nothing is recorded where a transfer matches a
+ * Records the transfers of a final transaction from payees, each as one sweep. Nothing is recorded if a transfer matches a
  * refund that is due. `accepted` are the configured tokens; those of earlier configurations come from the ledger.
  */
 export async function recordSweep(

@@ -32,7 +32,7 @@ import {
 export interface UnexplainedTransferOrder {
   readonly network: Caip2;
   readonly transaction: Hex;
-  /** Which of its transfers; needed where several could be meant. */
+  /** Which of its transfers; needed if several could be meant. */
   readonly logIndex: number | undefined;
   readonly use:
     | { readonly as: 'suspense' | 'income' | 'own' }
@@ -67,7 +67,7 @@ export type UnexplainedTransferAnswer =
   | {
       readonly kind: 'recorded' | 'repeated';
       readonly record: UnexplainedTransferRecord;
-      /** What its transaction cost, where the operator sent money: back, or own money. */
+      /** What its transaction cost, if the operator sent money: back, or own money. */
       readonly cost?: TransferCost;
     }
   | Refused<UnexplainedTransferRefusal>;
@@ -253,7 +253,7 @@ function isBefore(one: Place, other: Place): boolean {
 export interface ReversalOrder {
   readonly network: Caip2;
   readonly transaction: Hex;
-  /** Which of its transfers; needed where several are recorded. */
+  /** Which of its transfers; needed if several are recorded. */
   readonly logIndex: number | undefined;
   readonly why: string;
   readonly operator: string;
@@ -333,7 +333,7 @@ function transferStreams({ network, transaction }: Omit<TransferPlace, 'log_inde
   return `transfer:${chainIdOf(network) ?? 0}:${transaction}:`;
 }
 
-/** The valid record of a transfer: undefined where nothing was recorded, or where the record was reversed. */
+/** The valid record of a transfer: undefined where nothing was recorded, or if the record was reversed. */
 function standing(events: readonly RecordedEvent[]): {
   readonly version: number;
   readonly record: UnexplainedTransferRecord | undefined;

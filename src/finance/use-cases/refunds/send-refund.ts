@@ -167,7 +167,7 @@ function findPaid(transaction: Hex, payment: PaymentState['payment'], chain: Cha
   return chain?.findSettlement(transaction, expectedTransfer(paymentFromData(payment)));
 }
 
-/** Records the transaction that the wallet answered with, and its nonce where the node knows it. The same again changes nothing. */
+/** Records the transaction that the wallet answered with, and its nonce if the node knows it. The same again changes nothing. */
 export async function noteSentRefund(
   ledger: Ledger,
   { transaction, ...by }: By & { readonly transaction: Hex },

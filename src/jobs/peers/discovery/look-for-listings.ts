@@ -179,7 +179,7 @@ type PageAnswer =
       readonly resources: readonly ListedResource[];
       /** Of all its items, also of those that are not resources. */
       readonly count: number;
-      /** How many the whole list has, where the page says it. */
+      /** How many the whole list has, if the page says it. */
       readonly total: number | undefined;
       /** The same for pages with the same resources. */
       readonly digest: string;

@@ -22,7 +22,7 @@ const fullMs = 1_000;
 
 /**
  * Fires the times of a schedule that are due, by the database's clock. Gateways may do so simultaneously: a time makes one call, whichever
- * process records it first. Returns in how many milliseconds the next time comes; infinite where none does.
+ * process records it first. Returns in how many milliseconds the next time comes; infinite if none does.
  */
 export async function fireSchedule(
   context: ScheduleContext,

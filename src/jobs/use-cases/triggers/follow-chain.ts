@@ -32,7 +32,7 @@ interface Progress {
 }
 
 /**
- * Reads the chain of a trigger on, where that is due and no other gateway does, and fires at its events in the order of the chain. The
+ * Reads the chain of a trigger on, if that is due and no other gateway does, and fires at its events in the order of the chain. The
  * cursor moves once the ledger has the calls of its blocks. Whatever ends a look, the next one begins at the cursor, and a call that is on
  * record is not made again.
  */
@@ -188,7 +188,7 @@ function bodyOf(
 type Found = { readonly kind: 'position'; readonly position: ChainPosition } | Problem;
 
 /**
- * Where a trigger begins that has no position: before its first block, where it names one; else where it was when it was configured in another
+ * Where a trigger begins that has no position: before its first block, if it names one; else where it was when it was configured in another
  * way, so that no event is between the two; else at the head. `ahead`: the first block is not there yet.
  */
 async function firstPosition(

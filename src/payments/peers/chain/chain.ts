@@ -28,7 +28,7 @@ export interface Chain {
   readonly rpcUrl: string;
   /**
    * Whether the payer's authorization is used up, settled or canceled: at the latest block, or at exactly this one.
-   * Unavailable where the node does not have that block, or not as canonical.
+   * Unavailable if the node does not have that block, or not as canonical.
    */
   isUsed(expected: ExpectedTransfer, blockHash?: Hex): Promise<AuthorizationAnswer>;
   /** Whether this transaction (lower-case hash) carries the expected transfer. */

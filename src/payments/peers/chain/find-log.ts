@@ -5,7 +5,7 @@ import { unavailable, type RpcAnswer, type RpcCall } from '../../../base/peers/r
 const widestRange = 2_000n;
 /** What nearly every node takes: it is tried before anything narrower. */
 const usualRange = 50n;
-/** Of one look: twelve days of a chain with a block every two seconds; an hour of it where a node answers for ten blocks at a time. */
+/** Of one look: twelve days of a chain with a block every two seconds; an hour of it if a node answers for ten blocks at a time. */
 const maxRequests = 256;
 
 /** Final blocks that earlier looks have searched without finding the log, both ends included. */
@@ -24,7 +24,7 @@ const noMemory: SearchMemory = { get: () => undefined, set: () => undefined };
 
 /**
  * Finds a log of which there can be only one, from a time up to the latest block, newest blocks first. The value is undefined
- * where the node has no such log. A look that would need more requests is unavailable, and the next one continues at its end, so that
+ * if the node has no such log. A look that would need more requests is unavailable, and the next one continues at its end, so that
  * some look reaches any block. One that reached the oldest block leaves nothing: a node may have left the log out.
  */
 export async function findLog<T>(

@@ -22,7 +22,7 @@ const widestRange = 2_000n;
 const maxRequests = 700;
 
 /**
- * All of them in a range of blocks, both ends included, even if the address has many other transfers. Unavailable where the node does not
+ * All of them in a range of blocks, both ends included, even if the address has many other transfers. Unavailable if the node does not
  * answer for each of its blocks.
  */
 export async function findTransfers(

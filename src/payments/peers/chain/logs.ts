@@ -43,7 +43,7 @@ export type LogPlace =
 /** How long an answer may be, and each of its logs. */
 type LogsReading = Pick<ReadingLimits<Log>, 'maxBytes' | 'longestElementBytes'>;
 
-/** About forty thousand logs: where a range has more, fewer blocks are asked for. */
+/** About forty thousand logs: if a range has more, fewer blocks are asked for. */
 const rangeBytes = 32 * 1024 * 1024;
 
 /**

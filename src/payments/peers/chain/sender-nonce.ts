@@ -15,7 +15,7 @@ const delegation = '0xef0100';
 
 /**
  * How many nonces an account has used up to exactly this block: those of a Safe by its `nonce()`, of an account with a key those of its
- * transactions. Unavailable for any other contract, and where the node does not have that block as canonical.
+ * transactions. Unavailable for any other contract, and if the node does not have that block as canonical.
  */
 export async function readSpentNonces(ask: Ask, sender: Address, blockHash: Hex): Promise<RpcAnswer<number>> {
   const at: BlockTag = { blockHash, requireCanonical: true };

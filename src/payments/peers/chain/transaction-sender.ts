@@ -67,7 +67,7 @@ export interface TransactionSenderOptions {
   readonly privateKey: Hex;
   /** Of one request. */
   readonly timeoutMs: number;
-  /** The most that a transaction offers for a unit of gas; no limit where it is left out. */
+  /** The most that a transaction offers for a unit of gas; no limit if it is left out. */
   readonly maxFeePerGasWei?: bigint;
 }
 

@@ -30,7 +30,7 @@ export type TransactionTransfers =
 
 /**
  * Reads transfers of a transaction among the logs of its block, never in its receipt: others can make that as long as they like.
- * @param place its block, where that is known
+ * @param place its block, if that is known
  */
 export async function readTransactionTransfers(
   ask: Ask,

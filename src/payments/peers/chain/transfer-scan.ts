@@ -11,7 +11,7 @@ import { readTransactionTransfers, type TransferSelection } from './transaction-
 import { readChunk, type TransferQuery } from './transfer-chunk.ts';
 import type { ChainOptions } from './chain.ts';
 
-/** Which transfers of a transaction are wanted, and its block, where that is known. */
+/** Which transfers of a transaction are wanted, and its block, if that is known. */
 export interface WantedTransfers extends TransferSelection {
   readonly transaction: Hex;
   readonly place?: BlockPlace | undefined;
@@ -38,7 +38,7 @@ export function createScanner({
     /** The canonical block at a height; null if there is none. */
     blockAt: (number: bigint) => askBlock(ask, number),
     firstBlockSince: (timestampSecs: number, last: Block) => firstBlockSince(ask, timestampSecs, last),
-    /** Unavailable with `answers_differ` where the chain changed during the reading. */
+    /** Unavailable with `answers_differ` if the chain changed during the reading. */
     transfers: (query: TransferQuery, from: bigint, to: bigint) => readChunk(ask, network, query, from, to),
     /** An address's balance at a block; undefined if the node has no state of that block. */
     async balanceAt(asset: Address, holder: Address, blockHash: Hex): Promise<RpcAnswer<bigint | undefined>> {

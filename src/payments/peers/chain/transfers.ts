@@ -7,7 +7,7 @@ export const transferred = toEventSelector('Transfer(address,address,uint256)');
 /** A log's place in its block: with chain and transaction, what one payment claims. */
 export interface LogPlace {
   readonly logIndex: number;
-  /** The block's time, where the node sends it. */
+  /** The block's time, if the node sends it. */
   readonly blockTimeSecs?: number;
 }
 

@@ -3,7 +3,7 @@ import { late, within } from '../../../base/runtime/within.ts';
 /** The parts of a request to the facilitator that a signature covers. */
 export interface FacilitatorCall {
   readonly method: 'GET' | 'POST';
-  /** With the port where it is not the protocol's default. */
+  /** With the port if it is not the protocol's default. */
   readonly host: string;
   /** The full path as sent. */
   readonly path: string;
@@ -17,7 +17,7 @@ export interface FacilitatorCall {
 export type AuthorizeCall = (call: FacilitatorCall) => Promise<Readonly<Record<string, string>>>;
 
 /**
- * The signer's headers, their names in lower case; an Error where it gave none in time. Never rejects.
+ * The signer's headers, their names in lower case; an Error if it gave none in time. Never rejects.
  * @param endsAt by `performance.now()`
  */
 export async function authorizationHeaders(

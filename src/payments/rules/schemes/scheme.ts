@@ -101,7 +101,7 @@ export interface PaymentScheme {
   /** Whether a facilitator gives this reason only before it broadcasts anything. */
   failsBeforeBroadcast(reason: string): boolean;
 
-  /** What a payer's nonces are unique within, on one network: the asset, or the empty string where it is all assets. */
+  /** What a payer's nonces are unique within, on one network: the asset, or the empty string if it is all assets. */
   nonceScope(asset: string): string;
 
   /** The transfer to look for on the chain. */

@@ -123,7 +123,7 @@ export type CostReversalAnswer =
   | { readonly kind: 'reversed'; readonly cost: RecordedCost }
   | { readonly kind: 'refused'; readonly code: CostReversalRefusal };
 
-/** Takes the record of a transaction's cost back where an operator says that it is wrong, so that the books do not have it any more and it can be recorded rightly. */
+/** Takes the record of a transaction's cost back if an operator says that it is wrong, so that the books do not have it any more and it can be recorded rightly. */
 export async function reverseCost(
   { pool, lane }: CostLedger,
   {

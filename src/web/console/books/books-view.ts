@@ -40,7 +40,7 @@ export function booksView(
   return { kind: 'view', title, section: booksPath, body: html`${nav}${body}`, ...more };
 }
 
-/** A token as a report names it; where the decimals are unknown, amounts are atoms. */
+/** A token as a report names it; if the decimals are unknown, amounts are atoms. */
 export interface ReportedToken {
   readonly network: string;
   readonly asset?: string | undefined;

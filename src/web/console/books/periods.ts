@@ -80,7 +80,7 @@ async function withStanding(
     : periodView(visit, done.mistake);
 }
 
-/** The answer where it was closed, else the reason why it was not. */
+/** The answer if it was closed, else the reason why it was not. */
 async function close(visit: OperatorVisit, fields: URLSearchParams): Promise<Answer | string> {
   const { site, operator } = visit;
   const stored = await reportOf(visit);
@@ -106,7 +106,7 @@ async function close(visit: OperatorVisit, fields: URLSearchParams): Promise<Ans
   return { kind: 'redirect', to: closedAt, notice: 'period_closed' };
 }
 
-/** Compares the ledger with the close, and records the review where they agree. The chains are compared by the command. */
+/** Compares the ledger with the close, and records the review if they agree. The chains are compared by the command. */
 async function review(closed: ClosedPeriod, { site, operator }: OperatorVisit): Promise<Done> {
   const { ledger } = site;
   const early = (await readPeriods(ledger.pool)).periods.refuseReview(closed.period, operator.name);
@@ -178,7 +178,7 @@ async function listView({ site }: OperatorVisit): Promise<View> {
   return booksView(site, periodsPath, 'Periods', body);
 }
 
-/** With its zone, where that is not UTC. */
+/** With its zone, if that is not UTC. */
 function nameOf(period: Period): string {
   const { zone = utc } = period;
   return zone.name === utc.name ? periodName(period) : `${periodName(period)} in ${zone.name}`;

@@ -290,7 +290,7 @@ interface Report {
   readonly said: string;
 }
 
-/** The calls that were processed, those that were skipped and why, and how to continue where there was no time for all. */
+/** The calls that were processed, those that were skipped and why, and how to continue if there was no time for all. */
 async function reportView(visit: OperatorVisit, { fields, done, verb, said }: Report): Promise<View> {
   const { skipped, next } = done;
   const filters = filtersOf(fields);

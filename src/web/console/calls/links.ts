@@ -9,7 +9,7 @@ export function callLink({ callId, stream }: { readonly callId: number; readonly
     : html`${callId} <span class="hint">of a trigger</span>`;
 }
 
-/** How many, leading to a list of them; without a link where there are none. */
+/** How many, leading to a list of them; without a link if there are none. */
 export function linkedCount(calls: number, to: string): Html {
   return calls === 0 ? html`<span class="muted">0</span>` : html`<a href="${to}">${count(calls)}</a>`;
 }

@@ -10,7 +10,7 @@ export const passkeyScript = 'passkey.js';
 export const passkeyFields = ['sealed', 'credential', 'response'] as const;
 
 /**
- * A form that the browser's authenticator fills in, for a new passkey or with one that the user has. It shows itself where the browser
+ * A form that the browser's authenticator fills in, for a new passkey or with one that the user has. It shows itself if the browser
  * can: it takes JavaScript.
  */
 export function passkeyForm(

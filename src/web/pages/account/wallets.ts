@@ -75,7 +75,7 @@ export function walletRows(visit: SignedInVisit, wallets: readonly LinkedWallet[
   );
 }
 
-/** Shown where the browser has a wallet. */
+/** Shown if the browser has a wallet. */
 export function addWallet(visit: SignedInVisit): Html {
   return walletForm(
     visit,

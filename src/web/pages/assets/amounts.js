@@ -1,6 +1,6 @@
 // Amounts of credit, as the pages of the server show them.
 
-/** Two digits after the point, or all where two would show nothing. */
+/** Two digits after the point, or all if two would show nothing. */
 export function twoDigits(text) {
   const [whole, rest = ''] = text.split('.');
   if (whole === '0' && rest.startsWith('00') && /[1-9]/.test(rest)) return text;

@@ -65,7 +65,7 @@ function unknownText(purpose) {
     : 'Nothing was charged. Load this page again.';
 }
 
-/** A choice, where the browser has several. */
+/** A choice, if the browser has several. */
 export function offerWallets(form, wallets) {
   const choice = form.querySelector('[data-wallets]');
   if (wallets.length < 2) return;

@@ -32,7 +32,7 @@ export function isKept(purpose) {
  * @param purchase `{purpose, path, body, contentType, terms?, networks?, nonce?, isFollowed?}`. `purpose` names the purchase in this browser.
  *   `terms`: the token that was chosen, `{network, asset, amount, symbol, decimals}`; without it, any that the wallet has enough of.
  *   `networks`: the description for a wallet that does not know a network, by its CAIP-2 name, as `wallet_addEthereumChain` takes it.
- *   `nonce`: of the transfer, where the job says it; by default a random one.
+ *   `nonce`: of the transfer, if the job says it; by default a random one.
  *   `isFollowed`: false if the caller follows the receipt itself.
  * @param provider the wallet (EIP-1193)
  * @param show gets each step: `(step, state, text)`; steps: `connect`, `offer`, `check`, `sign`, `send`, `deliver`; states:

@@ -36,7 +36,7 @@ async function rootOf(leaf, index, size, path) {
   return last === 0 ? hash : undefined;
 }
 
-/** A C2SP checkpoint: its size, its root, and whether one of the keys has signed it; `unknown` where the browser has no Ed25519. */
+/** A C2SP checkpoint: its size, its root, and whether one of the keys has signed it; `unknown` if the browser has no Ed25519. */
 async function readCheckpoint(note, keys) {
   const end = note.lastIndexOf('\n\n');
   const signed = note.slice(0, end + 1);

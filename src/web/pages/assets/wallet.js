@@ -218,7 +218,7 @@ export function networkText({ networks }, network) {
   return networks?.[network]?.chainName ?? `the network ${network}`;
 }
 
-/** An exact amount of a token: `10.5 USDC`, or its atoms where its decimals are not known. */
+/** An exact amount of a token: `10.5 USDC`, or its atoms if its decimals are not known. */
 export function amountText(atoms, terms) {
   if (!terms) return `${atoms} atoms`;
   const digits = String(BigInt(atoms)).padStart(terms.decimals + 1, '0');

@@ -24,7 +24,7 @@ export type InputForm =
   /** A form cannot make it. */
   | { readonly kind: 'none'; readonly contentType: string };
 
-/** @param isJsonWanted where a person rather writes the JSON */
+/** @param isJsonWanted if a person rather writes the JSON */
 export function inputFormOf({ input }: Pick<Job, 'input'>, isJsonWanted: boolean): InputForm {
   if (!input) return { kind: 'whole', isJson: false, contentType: 'text/plain; charset=utf-8' };
   const { contentType, schema } = input;

@@ -132,7 +132,7 @@ function factsOf(context: JobsContext, receipt: Receipt): Shown {
 
 type Payment = NonNullable<Receipt['payment']>;
 
-/** In the token's own units where its decimals are not configured any more. */
+/** In the token's own units if its decimals are not configured any more. */
 function paidAmount({ settings }: JobsContext, { network, asset, symbol, amount }: Payment): Html {
   const token = settings.acceptedTokens.find((one) => one.network === network && one.asset === asset);
   return tokenAmount(BigInt(amount), { symbol, network, decimals: token?.decimals ?? 0 });
@@ -161,7 +161,7 @@ function resultSection(visit: Visit, receipt: Receipt, isOpened: boolean): Html 
   </section>`;
 }
 
-/** @param digest of the receipt; to be typed where it is left out */
+/** @param digest of the receipt; to be typed if it is left out */
 export function openForm(visit: Visit, digest?: string): Html {
   const fields = html`${
       digest === undefined

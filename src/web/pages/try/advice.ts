@@ -1,7 +1,7 @@
 import type { OpenAiError } from '../../../base/errors/openai-error.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 
-/** What to do next where an answer did not come, or not to its end. The first entry that fits counts, in the page's module too. */
+/** What to do next if an answer did not come, or not to its end. The first entry that fits counts, in the page's module too. */
 interface Advice {
   readonly codes?: readonly string[];
   readonly statuses?: readonly number[];

@@ -63,7 +63,7 @@ describe('an exchange', () => {
     for (let round = 0; round < 10; round += 1)
       expect(await pool.request(post)).toMatchObject({ status: 200 });
     // Two: undici looks at a used socket for one turn before it writes again, and the pool opens another meanwhile. One or two more
-    // where this process stood still for longer than a connection may be idle; ten where none was kept.
+    // if this process stood still for longer than a connection may be idle; ten if none was kept.
     expect(connections).toBeLessThan(5);
     server.closeIdleConnections();
     await eventually(async () => expect(await pool.request(post)).toMatchObject({ status: 200 }));

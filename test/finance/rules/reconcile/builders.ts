@@ -36,7 +36,7 @@ export interface Job {
   readonly enqueued: LedgerEvent;
   readonly delivered: LedgerEvent;
   readonly completed: LedgerEvent;
-  /** The transfer that the payment authorizes, where the ledger says. */
+  /** The transfer that the payment authorizes, if the ledger says. */
   readonly transfer: ChainTransfer;
   readonly named: object;
 }

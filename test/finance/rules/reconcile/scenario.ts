@@ -80,7 +80,7 @@ export function reconcilePlanted(
   return { facts, kept, tally, transfers, wanted, ...classified, bridgeOf };
 }
 
-/** What was found: class and quote, or transaction where there is no quote, in the order of their names. */
+/** What was found: class and quote, or transaction if there is no quote, in the order of their names. */
 export function foundIn(tally: Tally): string[] {
   return Object.entries(tally.json())
     .flatMap(([name, { items }]) => items.map((item) => `${name} ${nameOf(item)}`))

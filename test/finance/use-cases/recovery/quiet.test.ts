@@ -150,7 +150,7 @@ every_ms = 20`,
   await eventually(() => expect(readdirSync(anchors)).toEqual(['jobs.example_log_2']));
   await live.stop();
 
-  // the ledger itself, where an operator asks for quiet
+  // the ledger itself, if an operator asks for quiet
   const askedBefore = peers.asked.length;
   const finance = await startTestGateway({ ...options, quiet: true });
   expect(finance.quiet?.reason).toBe('it was started so');

@@ -149,7 +149,7 @@ export async function chainsThatStandStill(rpcUrl: string): Promise<Chains> {
   return chainsAt(proxy.url);
 }
 
-/** How many transactions an account has sent: its next nonce, where none waits for a block. */
+/** How many transactions an account has sent: its next nonce, if none waits for a block. */
 export async function transactionCount(rpcUrl: string, address: Hex): Promise<number> {
   return Number(await askNode(rpcUrl, 'eth_getTransactionCount', [address, 'latest']));
 }

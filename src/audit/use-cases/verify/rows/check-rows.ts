@@ -189,7 +189,7 @@ async function readBegun(snapshot: RowSnapshot, after: number, last: number): Pr
   return streams.toSorted(([a], [b]) => (a?.seq ?? 0) - (b?.seq ?? 0));
 }
 
-/** A stream at a time where one of them cannot be read. */
+/** A stream at a time if one of them cannot be read. */
 async function readWhole(
   { client, head }: Pick<RowSnapshot, 'client' | 'head'>,
   streams: readonly string[],

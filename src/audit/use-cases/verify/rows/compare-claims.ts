@@ -51,7 +51,7 @@ export class ClaimComparison {
   }
 
   /**
-   * Names rows that no event has made, where there are more rows than were expected.
+   * Names rows that no event has made, if there are more rows than were expected.
    * @param readStreams reads whole streams, without those that cannot be read
    */
   async findStray(

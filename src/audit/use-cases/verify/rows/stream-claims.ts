@@ -64,7 +64,7 @@ export function claimsOfStream(events: readonly RecordedEvent[]): StreamClaim[] 
 }
 
 /**
- * A spend that was released has freed its nonce; where it may be public it stays bound to its request. The claim of the request is that of
+ * A spend that was released has freed its nonce; if it may be public it stays bound to its request. The claim of the request is that of
  * the first spend which the same authorization made: `isBound` says so of a later one.
  */
 function claimsOfSpend(
