@@ -166,14 +166,10 @@ export function jobsFigures({ status, read, isCircuitOpen, rates, listings }: Jo
           isPaused === undefined ? [] : [{ labels: { runner: name }, value: isPaused ? 1 : 0 }],
         ),
     },
-    one(
-      'tollbook_broker_up',
-      '1 while the broker takes calls; missing if this process hands it none',
-      () => {
-        const { broker } = status();
-        return broker && flag(broker);
-      },
-    ),
+    one('tollbook_broker_up', '1 while the broker takes calls; missing if this process hands it none', () => {
+      const { broker } = status();
+      return broker && flag(broker);
+    }),
     age('calls', read),
     ...rateFigures(rates),
     ...listingFigures(listings),

@@ -120,11 +120,7 @@ describe('books are refused, with the reason, for', () => {
       ['--format', 'hledger', ...month, '--no-opening', '--year-from', '2026-04', '--input', '/dev/null'],
       /--year-from is when the first journal begins/,
     ],
-    [
-      'a time zone that does not exist',
-      [...books, ...month, '--tz', 'Mars'],
-      /there is no zone Mars/,
-    ],
+    ['a time zone that does not exist', [...books, ...month, '--tz', 'Mars'], /there is no zone Mars/],
     ['a missing file', [...books, ...month, '--input', '/nowhere'], /\/nowhere cannot be read/],
   ])('%s', async (_, args, words) => {
     expect(await tollbook(['export', ...args])).toMatchObject({
