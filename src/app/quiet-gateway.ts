@@ -43,7 +43,7 @@ export interface QuietOptions {
 }
 
 /**
- * A gateway that serves reads alone. Nothing that could append, or make a request to anyone, is loaded: no lane, no peer, no worker
+ * A gateway that serves only reads. Nothing that could append, or make a request to anyone, is loaded: no lane, no peer, no worker
  * but the one that keeps the read models.
  */
 export async function startQuietGateway(options: QuietOptions): Promise<RunningGateway> {
@@ -98,7 +98,7 @@ export async function startQuietGateway(options: QuietOptions): Promise<RunningG
     await shutDown();
     throw error;
   }
-  logger.warn({ reason }, 'quiet: this gateway serves reads alone, and makes no request to anyone');
+  logger.warn({ reason }, 'quiet: this gateway serves only reads, and makes no request to anyone');
   let stopped: Promise<Ending> | undefined;
   return {
     url: listeningUrl(app.server.address(), config),
@@ -119,7 +119,7 @@ export async function startQuietGateway(options: QuietOptions): Promise<RunningG
 
 const quietFigure: Figure = {
   name: 'tollbook_quiet',
-  help: '1 while the process serves reads alone, and makes no request to anyone; missing if it is live',
+  help: '1 while the process serves only reads, and makes no request to anyone; missing if it is live',
   read: () => [{ value: 1 }],
 };
 

@@ -33,7 +33,7 @@ export interface RunningGateway {
   openRequests(): number;
 }
 
-/** A gateway that serves reads alone, and makes no request to anyone. */
+/** A gateway that serves only reads, and makes no request to anyone. */
 export interface Quiet {
   /** One sentence without a full stop. */
   readonly reason: string;

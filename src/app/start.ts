@@ -53,7 +53,7 @@ export interface GatewayOptions {
   readonly facilitatorAuth?: AuthorizeCall;
   /** Sends the mails of user accounts, instead of the configured mailer. */
   readonly mailer?: Mailer;
-  /** What is added to the pages: for `npm start` alone. */
+  /** What is added to the pages: only for `npm start`. */
   readonly pageAddition?: PageAddition;
   /** Default `all`. */
   readonly workers?: WorkersMode;

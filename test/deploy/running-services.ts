@@ -28,7 +28,7 @@ const devnetPorts = { rpcUrl: 8412, facilitatorUrl: 8413, modelUpstreamUrl: 8415
 /**
  * Runs the services of a compose file as processes on this machine: each with its own variables only, in its image's files, once those
  * that it depends on are started, healthy or at their end. Where the tests run as root, the services do not, and can write to /tmp and
- * to their volume alone.
+ * only to their volume.
  */
 export async function runServices(
   services: Readonly<Record<string, Service>>,

@@ -20,7 +20,7 @@ test('the drill has a fault for each alert of the rules, and for no other', () =
   ]);
 });
 
-test('the rules of the drill differ from the shipped ones in their times alone', () => {
+test('the rules of the drill differ from the shipped ones only in their times', () => {
   const scaled = scaleRules(shippedRules);
   expect(alertsOf(scaled)).toEqual(alertsOf(shippedRules));
   expect(withoutNumbers(scaled)).toBe(withoutNumbers(shippedRules));

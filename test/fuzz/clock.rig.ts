@@ -25,7 +25,7 @@ const requests = Number(env['CLOCK_REQUESTS'] ?? 1_500);
 const seed = env['FUZZ_SEED'] ?? 'clock';
 /** What one request may take of the main thread's processor time in one piece. */
 const maxPieceMs = 50;
-/** A request that waits for something is left alone after a while, and the next one follows; any other is waited for. */
+/** A request that waits only for something is left after a while, and the next one follows; any other is waited for. */
 const waits = /runner\/leases|console\/live|receipts/;
 const patienceMs = { ofWaits: 300, ofOthers: 20_000 };
 const requestsPerCredentials = 2_000;

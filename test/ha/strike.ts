@@ -6,7 +6,7 @@ import type { Node } from './node.ts';
 export type FaultKind =
   /** SIGKILL to the primary's PostgreSQL and Patroni at once, as when the node loses power; it starts again after the failover. */
   | 'kill'
-  /** SIGKILL to the primary's postmaster alone. */
+  /** SIGKILL only to the primary's postmaster. */
   | 'crash'
   /** SIGSTOP to all processes of the primary until another node is: it does not answer, and later continues. */
   | 'freeze'

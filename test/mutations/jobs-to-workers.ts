@@ -62,7 +62,7 @@ export const fromJobsToWorkers: readonly MutationRow[] = [
     find: '...(despite !== undefined && { despite }),',
     replace: '...(despite === undefined && { despite }),',
     testFile: 'test/finance/use-cases/periods/periods.test.ts',
-    testName: 'open breaks are closed with a reason alone, and all breaks explained without one',
+    testName: 'open breaks are closed only with a reason, and all breaks explained without one',
   },
   {
     name: 'quote-expires-before-it-is-issued',

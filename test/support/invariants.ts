@@ -7,7 +7,7 @@ import { rowFaults } from './row-faults.ts';
 
 export { allEvents } from './ledger-faults.ts';
 
-/** What must hold of every ledger, whatever was done to it: read from the tables alone. */
+/** What must hold of every ledger, whatever was done to it: read only from the tables. */
 export async function expectSoundLedger(db: LedgerDatabase, owner: pg.Client): Promise<RecordedEvent[]> {
   const { events, faults } = await ledgerFaults(db);
   expect(faults).toEqual([]);

@@ -17,7 +17,7 @@ export async function allEvents(db: LedgerDatabase): Promise<RecordedEvent[]> {
 }
 
 /**
- * Descriptions of what is wrong with a ledger, from its tables alone: gaps, wrong versions, wrong counters. All is read in one snapshot, so
+ * Descriptions of what is wrong with a ledger, only from its tables: gaps, wrong versions, wrong counters. All is read in one snapshot, so
  * that gateways may append meanwhile.
  */
 export function ledgerFaults(db: LedgerDatabase): Promise<{ events: RecordedEvent[]; faults: string[] }> {

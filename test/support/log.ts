@@ -65,7 +65,7 @@ export async function sealAll(database: TestDatabase, signer = testSigner): Prom
   while ((await sealNext(database.pool, signer, atOnce)) === 'again');
 }
 
-/** The root over the first `size` events, computed from their bytes alone. */
+/** The root over the first `size` events, computed only from their bytes. */
 export async function rootOfEvents({ pool }: TestDatabase, size: number): Promise<Buffer> {
   const edge = new RightEdge();
   for (const leaf of await readLeaves(pool, 0, size)) edge.append(leafHash(leaf));

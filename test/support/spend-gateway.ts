@@ -156,7 +156,7 @@ export const chat = (words = 'one two three', more: object = {}) => ({
   ...more,
 });
 
-/** Asks for a completion that a spend pays for. `paymentSecret` binds the spend to the request for its sender alone. */
+/** Asks for a completion that a spend pays for. `paymentSecret` binds the spend to the request only for its sender. */
 export function ask(
   gateway: ChatGateway,
   auth: SpendAuth,

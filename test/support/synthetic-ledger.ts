@@ -61,7 +61,7 @@ export function paidJob(
       service_id: 1,
       job_index: job,
       price_wei: '1000000000000000',
-      // every third quote was recorded by its payment, which knew its other option by the hash alone
+      // every third quote was recorded by its payment, which knew its other option only by the hash
       options: [
         { ...terms, amount, ...(creditMicros && { credit_micros: creditMicros }) },
         ...(n % 3 === 0 ? [hex32Of(`another option ${n}`)] : []),

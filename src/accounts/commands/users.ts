@@ -21,7 +21,7 @@ export async function erase(args: readonly string[]): Promise<ExitCode> {
   if (result.kind !== 'erased') return refuse(result);
   const mails = mailDir === undefined ? 0 : await eraseMails(mailDir, result.email);
   const { userId, forfeitedMicros, resultsDeleted } = result;
-  say(`User ${userId} is erased. The ledger keeps this id alone.`);
+  say(`User ${userId} is erased. The ledger keeps only this id.`);
   if (forfeitedMicros > 0n) say(`Credit that expired: ${creditText(forfeitedMicros)}.`);
   if (withResults) say(`Results that were deleted: ${resultsDeleted}.`);
   if (mailDir === undefined) say('Mails to the user that wait in mail_dir are deleted when their life ends.');

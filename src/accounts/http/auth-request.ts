@@ -95,7 +95,7 @@ export function toRequest(
   });
 }
 
-/** The library checks the token of a link in a mail with the secret in use alone. */
+/** The library checks the token of a link in a mail only with the secret in use. */
 function targetOf(identity: Identity, url: string): string {
   const [whole, path = '', token = ''] = /^([^?]*\?(?:[^&]*&)*?token=)([\w.-]+)/.exec(url) ?? [];
   if (whole === undefined || !url.includes(`${authBase}/verify-email?`)) return url;

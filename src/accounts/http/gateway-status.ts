@@ -57,7 +57,7 @@ function ledgerStatus({ halt, brokenSince }: LedgerState): GatewayStatus['ledger
   return { status: 'degraded', detail: 'cannot be reached', since: new Date(brokenSince).toISOString() };
 }
 
-/** Every part with its state alone. */
+/** Every part only with its state. */
 function inPublic({ status, ...parts }: GatewayStatus): GatewayStatus {
   const states = Object.entries(parts).flatMap(([name, part]) =>
     part ? [[name, { status: part.status }]] : [],

@@ -13,7 +13,7 @@ async function sessionUserOf(
   return session.kind === 'session' ? session.user : undefined;
 }
 
-/** Routes for users alone. */
+/** Routes only for users. */
 export interface UserGuard {
   /** The hook that refuses a request without a session before its body is read. */
   readonly onRequest: (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply | undefined>;

@@ -26,7 +26,7 @@ const account = 'account';
 /**
  * The keys that count a guess. A person with the password can begin any number of sessions, so a code counts against the client and the
  * account as well; that would lock the owner out, so a device that has proven a second factor counts by itself. A recovery code, of 80
- * random bits, is not found by trying, and a new factor guesses at nothing: they count by session alone.
+ * random bits, is not found by trying, and a new factor guesses at nothing: they count only by session.
  */
 function subjectsOf(guesser: Guesser, what: 'code' | 'other'): readonly GuessSubject[] {
   const session = { subject: `session:${guesser.sessionId}`, free: 3 };

@@ -42,7 +42,7 @@ export const appCommands = {
         'all',
         'whether it runs workers and routes, only routes, or only workers',
       ),
-      quiet: flag('serves reads alone and makes no request to anyone, for a copy of the ledger'),
+      quiet: flag('serves only reads and makes no request to anyone, for a copy of the ledger'),
       'go-live': flag('runs `tollbook go-live` first; needs --by and --why'),
       by: byName,
       why: text("'TEXT'", 'your reason to go live, for the record'),
@@ -57,7 +57,7 @@ export const appCommands = {
     summary: "answers what a job costs by gRPC and Connect, with the operator's signature",
     forms: ['--config FILE'],
     options: {
-      config: text('FILE', 'read for log_level and prices alone: may be that of a gateway'),
+      config: text('FILE', 'read only for log_level and prices: may be that of a gateway'),
       bind: textOr('ADDRESS', '127.0.0.1:8404', 'where it listens'),
       'key-file': text('FILE', "the operator's private key; default: TOLLBOOK_OPERATOR_KEY"),
       'quote-ttl-secs': textOr('N', '300', 'how long a quote is valid'),

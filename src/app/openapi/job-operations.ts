@@ -263,7 +263,7 @@ alone: the caller is then asserted without proof.`,
     id: 'getReceipt',
     summary: 'The receipt of a quote',
     description:
-      "Readable with the digest alone; the `receipt_token` of the 202 also gives access to the runner's result.",
+      "Readable only with the digest; the `receipt_token` of the 202 also gives access to the runner's result.",
     security: 'receiptToken',
     query: receiptQuery,
     requestHeaders: [

@@ -21,7 +21,7 @@ export async function readVerifier(given: string): Promise<NoteVerifier> {
   );
 }
 
-/** The given key; else that of the configuration under the log's present name, which is known to the database alone. */
+/** The given key; else that of the configuration under the log's present name, which is known only to the database. */
 export async function givenVerifier(
   pubkey: string | undefined,
   config: Config | undefined,

@@ -50,7 +50,7 @@ export async function readRunners(raw: unknown, reading: Reading): Promise<Runne
   return runners;
 }
 
-/** The lease API recognises a runner by its token alone. */
+/** The lease API recognises a runner only by its token. */
 function checkTokens(runners: readonly RunnerConfig[], report: Report): void {
   const owners = new Map<string, string>();
   for (const { name, mode, tokens } of runners) {

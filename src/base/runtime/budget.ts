@@ -2,7 +2,7 @@ import { clientOf } from '../values/client-address.ts';
 
 /**
  * Limits the requests per minute that reach no settlement and no completion, per client address and per payer. Counted in
- * memory by this process alone: it keeps clients from filling the ledger for free and decides about no money.
+ * memory only by this process: it keeps clients from filling the ledger for free and decides about no money.
  */
 export interface Budget {
   /** Whole seconds until none of these keys has spent its budget; 0 if none has. */

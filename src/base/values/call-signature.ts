@@ -148,7 +148,7 @@ function isForm(value: string | readonly string[] | undefined, form: RegExp): va
   return typeof value === 'string' && form.test(value);
 }
 
-/** A list where names differ in case alone: a reader that takes either one could take the one that is not signed. */
+/** A list where names differ only in case: a reader that takes either one could take the one that is not signed. */
 function lowerCased(headers: CallToVerify['headers']): CallToVerify['headers'] {
   const found = new Map<string, string | readonly string[]>();
   for (const [spelling, value] of Object.entries(headers)) {

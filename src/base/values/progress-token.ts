@@ -6,7 +6,7 @@ export const progressTokenHeader = 'x-net-progress-token';
 export const leaseHeader = 'x-net-lease-id';
 
 /**
- * Proves the holder of one lease to the gateway, for its progress alone. The runner's own token never goes to the gateway's public address for it.
+ * Proves the holder of one lease to the gateway, only for its progress. For progress a runner never sends its own token to the gateway's public address.
  * The label keeps it apart from the signatures with the same key.
  * @param secret the runner's token; its UTF-8 bytes are the key
  */

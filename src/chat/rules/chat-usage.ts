@@ -69,7 +69,7 @@ export function readUsage(value: unknown): UsageReading {
 
 /**
  * The tokens that are counted in addition to the prompt and the completion: OpenAI counts those of the cache and the reasoning among
- * them, xAI and Gemini add the reasoning to the total alone, and translators of Anthropic's answers do so with the cache.
+ * them, xAI and Gemini add the reasoning only to the total, and translators of Anthropic's answers do so with the cache.
  * @param beside by how much the total is above their sum
  */
 function besideOf(counts: {

@@ -91,7 +91,7 @@ export const moneyCommands = {
       nonce: text(
         'N',
         'its nonce for the first refund: the next ones have the next ones, those of a Safe all the same. What is sent\n' +
-          'under no other nonce is given up by the chain alone, with `refunds abandon`; else two operators have to say\n' +
+          'under no other nonce is given up only by the chain, with `refunds abandon`; else two operators have to say\n' +
           'that it was not sent. The same again writes a file again that was lost, and starts no other refund',
       ),
       max: textOr('N', '100', 'the most refunds of one batch'),
@@ -145,7 +145,7 @@ export const moneyCommands = {
     },
     notes: [
       'the transaction transfers what is left of the payment, in its token, to the payer, from any account;',
-      'a refund that was started for a nonce of a sender is recorded by that transaction alone',
+      'a refund that was started for a nonce of a sender is recorded only by that transaction',
     ],
   },
   'sweeps record': {

@@ -8,7 +8,7 @@ import { catalogueQuery, type price } from './schemas/job.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
 import { sendTagged, withTag } from '../../base/http/etag.ts';
 
-/** What is sold, and at which prices, comes from here alone. */
+/** What is sold, and at which prices, comes only from here. */
 export type Prices = Pick<JobsContext, 'catalog' | 'offers' | 'settings' | 'publicUrl'>;
 
 /**

@@ -126,7 +126,7 @@ function sum({ requestTally }: { readonly requestTally: RequestTally }, record: 
   return false;
 }
 
-/** No quote for what would be refused when it is paid. */
+/** No quote for a request that would be refused when it is paid. */
 async function offerJob(context: RefusalPorts, refusal: OfferRefusal): Promise<PaymentRequired | Refused> {
   const { job, named } = refusal;
   if (isRunnerAway(context, job)) return { kind: 'refused', code: 'runner_unavailable' };

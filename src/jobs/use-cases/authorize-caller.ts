@@ -55,7 +55,7 @@ export interface CallerCheck<Code extends RefusalCode = CallerRefusalCode> {
 }
 
 /**
- * The caller of a delegated request, from its headers alone: for an ordinary account no RPC is needed.
+ * The caller of a delegated request, only from its headers: for an ordinary account no RPC is needed.
  * Fails with the code of the first header that is missing, malformed or expired.
  */
 export function findDelegatedCaller(

@@ -54,7 +54,7 @@ export function findSoldJob(context: RequestPorts, request: OpenedRequest): Requ
 const maxProbeBytes = 16;
 
 /**
- * Whether the request may ask for the offer alone. Crawlers send no payment and no body, or `{}`, and index only what answers 402.
+ * Whether the request may ask only for the offer. Crawlers send no payment and no body, or `{}`, and index only what answers 402.
  */
 function mayBeProbe({ sent, declaredBytes }: OpenedRequest): boolean {
   return sent.kind === 'none' && declaredBytes <= maxProbeBytes;

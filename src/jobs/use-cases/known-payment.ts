@@ -49,7 +49,7 @@ const pollMs = 250;
 const waitTimeoutMs = 20_000;
 
 /**
- * Reads a payment's claims and the quote it names, in one query, and answers a known payment from its own state alone, whatever price,
+ * Reads a payment's claims and the quote it names, in one query, and answers a known payment only from its own state, whatever price,
  * policy, quote or limit applies now. While it is being settled, in this process or another, waits for the outcome.
  */
 export async function answerKnownPayment(

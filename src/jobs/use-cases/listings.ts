@@ -41,7 +41,7 @@ export interface GoneListing {
   readonly job: string;
   /** Unix seconds. */
   readonly sinceSecs: number;
-  /** It is listed with the payees of others alone. */
+  /** It is listed only with the payees of others. */
   readonly hasOtherPayee: boolean;
 }
 

@@ -79,8 +79,8 @@ function obstacleOf(job: Job, { payment, refunds, refunding }: PaymentState): st
 }
 
 const brokenBindings: Readonly<Record<'requester_mismatch' | 'inputs_hash_mismatch', string>> = {
-  requester_mismatch: 'the quote that was paid is for another payer alone',
-  inputs_hash_mismatch: 'the quote that was paid is for another body alone',
+  requester_mismatch: 'the quote that was paid is only for another payer',
+  inputs_hash_mismatch: 'the quote that was paid is only for another body',
 };
 
 /**

@@ -20,7 +20,7 @@ export const readiness = z
     draining: z.boolean().meta({ description: 'The process will stop soon. It still serves what arrives.' }),
     quiet: z.literal(true).optional().meta({
       description:
-        'The database may be a copy of the ledger: the gateway serves reads alone until `tollbook go-live`.',
+        'The database may be a copy of the ledger: the gateway serves only reads until `tollbook go-live`.',
     }),
   })
   .meta({
@@ -149,7 +149,7 @@ const featureStatus = {
   quiet: z
     .strictObject(part)
     .optional()
-    .meta({ description: 'While the gateway serves reads alone, and makes no request to anyone.' }),
+    .meta({ description: 'While the gateway serves only reads, and makes no request to anyone.' }),
   configuration: z
     .strictObject(part)
     .optional()

@@ -119,7 +119,7 @@ export const recoveryEvents = {
       request_id: z.uuid(),
       binding: hex32,
       body_sha256: hex32,
-      /** Of the body, if the lost quote is known to be for one body alone: it equals the quote's `inputs_hash`. */
+      /** Of the body, if the lost quote is known to be only for one body: it equals the quote's `inputs_hash`. */
       body_keccak256: hex32.optional(),
       body_bytes: count,
       x402_version: z.union([z.literal(1), z.literal(2)]),

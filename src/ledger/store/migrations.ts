@@ -15,7 +15,7 @@ import {
 
 const migrationFolder = new URL('../../../migrations/', import.meta.url);
 const grantsName = 'grants.sql';
-/** Apart from the others: without the role, its revocations would be the owner's. */
+/** Separate from the others: without the role, its revocations would apply to the owner. */
 const readerGrantsName = 'reader-grants.sql';
 
 /**

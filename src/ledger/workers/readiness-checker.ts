@@ -31,7 +31,7 @@ export interface Readiness {
   readonly migrations: Check;
   /** The process will stop, and still serves requests. */
   readonly draining: boolean;
-  /** It serves reads alone: no balancer should send it clients. */
+  /** It serves only reads: no balancer should send it clients. */
   readonly quiet?: true;
 }
 

@@ -160,7 +160,7 @@ export function paymentToData(payment: SignedPayment): SignedPaymentData {
   };
 }
 
-/** The inverse of {@link paymentToData}: a payment can be finished from the ledger alone. */
+/** The inverse of {@link paymentToData}: a payment can be finished only from the ledger. */
 export function paymentFromData(data: SignedPaymentData): SignedPayment {
   return {
     x402Version: data.x402_version,

@@ -131,7 +131,7 @@ export function optionsHash(options: readonly SettlementOption[]): Uint8Array {
   return hash;
 }
 
-/** keccak256 of the ordered hashes of a quote's options: one option proves its place with the other options' hashes alone. */
+/** keccak256 of the ordered hashes of a quote's options: one option proves its place only with the other options' hashes. */
 function hashOptions(hashes: readonly Hex[]): Uint8Array {
   return keccak256(Buffer.from(hashes.map((hash) => hash.slice(2)).join(''), 'hex'));
 }
@@ -210,7 +210,7 @@ export function creditOf(
   return paid?.credit_micros === undefined ? undefined : BigInt(paid.credit_micros);
 }
 
-/** The quote as `quote_issued` stores it: its digest can be computed from this alone. */
+/** The quote as `quote_issued` stores it: its digest can be computed only from this. */
 export function quoteToData(quote: Quote): EventData<'quote_issued'> {
   return { ...recordedTerms(quote), options: quote.options.map(optionJson) };
 }
@@ -289,7 +289,7 @@ function recordedOptionsHash(options: EventData<'quote_issued'>['options']): Uin
   return hash;
 }
 
-/** Who alone may pay a quote, and for which body alone; zero for any. */
+/** Who alone may pay a quote, and only for which body; zero for any. */
 export type QuoteBinding = Pick<Quote, 'requester' | 'inputsHash'>;
 
 export type BindingCheck =

@@ -24,7 +24,7 @@ export type SettlementCall =
   | { readonly kind: 'enqueued'; readonly callId: number }
   /** A runner has leased it. */
   | { readonly kind: 'leased'; readonly callId: number }
-  /** Its payment was taken back while a runner had it: it is not delivered again before that is paid. */
+  /** Its payment was reversed while a runner had it: it is not delivered again before the payment is settled. */
   | { readonly kind: 'kept'; readonly callId: number; readonly attempt: number }
   /** It has ended: only the money can still be open. */
   | { readonly kind: 'ended' };

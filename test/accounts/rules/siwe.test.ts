@@ -132,7 +132,7 @@ describe('a sign-in message is refused', () => {
     'issued on a 30th of February': text.replace('2026-11-20T09:00:00.000Z', '2026-02-30T09:00:00.000Z'),
     'issued in a 24th hour': text.replace('2026-11-20T09:00:00.000Z', '2026-11-20T24:00:00.000Z'),
     'issued in no time zone': text.replace('2026-11-20T09:00:00.000Z', '2026-11-20T09:00:00.000'),
-    'issued on a date alone': text.replace('2026-11-20T09:00:00.000Z', '2026-11-20'),
+    'issued only on a date': text.replace('2026-11-20T09:00:00.000Z', '2026-11-20'),
     'with a statement of two lines': text.replace('Sign in', 'Sign\nin'),
     'with an emoji in its statement': text.replace('Sign in', 'Sign 🙂'),
     'with its fields in another order': text.replace(/(\nNot Before: .*)(\nRequest ID: .*)/, '$2$1'),

@@ -161,7 +161,7 @@ test('a top-up of a wallet whose user is erased goes to a new user of the wallet
   expect(given).not.toMatchObject({ account: accountNameOf(userId) });
 });
 
-test('results that a wallet paid for are deleted on request alone, and never of a call that waits', async () => {
+test('results that a wallet paid for are deleted only on request, and never of a call that waits', async () => {
   const { ledger, database, userId, wallet } = await userWithWallet();
   await openUserAccount(database.pool, randomUUID());
   await database.asOwner((owner) =>

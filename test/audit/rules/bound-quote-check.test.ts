@@ -70,17 +70,17 @@ test.each<[string, StreamEvent[], RegExp | undefined]>([
   [
     'a payment by another payer',
     paidJob(1, { requester: stranger }),
-    /for 0x7+ alone|for another payer alone/,
+    /for 0x7+ alone|only for another payer/,
   ],
   [
     'a payment for another body',
     paidJob(1, { requester: payer, inputsHash, bodyKeccak256: another }),
-    /for another body alone|body with the hash 0x\w+ alone, but it has 0x/,
+    /only for another body|body with the hash 0x\w+ alone, but it has 0x/,
   ],
   [
     'a payment that does not record for which body it is',
     paidJob(1, { inputsHash }),
-    /for another body alone|body with the hash 0x\w+ alone, but it has none/,
+    /only for another body|body with the hash 0x\w+ alone, but it has none/,
   ],
   [
     'a delivery to its requester for its body',
@@ -91,12 +91,12 @@ test.each<[string, StreamEvent[], RegExp | undefined]>([
   [
     'a delivery to another payer',
     delivered({ requester: payer }, { payer: stranger }),
-    /for 0x\w+ alone|for another payer alone/,
+    /for 0x\w+ alone|only for another payer/,
   ],
   [
     'a delivery for another body',
     delivered({ inputsHash }, { body: another }),
-    /for another body alone|body with the hash/,
+    /only for another body|body with the hash/,
   ],
 ])('both verifiers agree on a bound quote with %s', async (_, events, words) =>
   expect(await verdictOn(events)).toMatch(words ?? /^sound$/),

@@ -30,7 +30,7 @@ describe('discovery', () => {
     expect(await mistakesIn(discovery(lines))).toEqual([expect.stringContaining(`discovery.${mistake}`)]);
   });
 
-  it('changes with a restart alone, which a reload says', async () => {
+  it('changes only with a restart, which a reload says', async () => {
     const { config } = await parse(discovery(url));
     const next = await parse(discovery('url = "https://other.example"'));
     const { config: kept, requireRestart } = reloadConfig(config, next.config);

@@ -113,7 +113,7 @@ test('[identity] names the server that takes the mails by one URL, which is a se
   const tls = { host: 'mail.example', port: 465, security: 'tls', login: undefined, from };
   expect(await smtpOf('smtps://mail.example')).toEqual(tls);
   expect(await smtpOf('smtps://mail.example:2465/')).toEqual({ ...tls, port: 2_465 });
-  // to this machine alone a mail goes without encryption
+  // only to this machine a mail goes without encryption
   expect(await smtpOf('smtp://127.0.0.1:25')).toMatchObject({ port: 25, security: 'none' });
   expect(await smtpOf('smtp://[::1]')).toMatchObject({ host: '::1', security: 'none' });
 });

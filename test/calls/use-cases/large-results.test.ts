@@ -36,7 +36,7 @@ import {
 const start = starter(useChain());
 
 test.each(['folder', 's3'])(
-  'a large result in a store of kind %s is on its receipt with hash and length, and is read whole or in ranges by who paid alone',
+  'a large result in a store of kind %s is on its receipt with hash and length, and is read whole or in ranges only by who paid',
   async (kind) => {
     const database = await createDatabase();
     const table = kind === 's3' ? (await bucketTable()).table : inFolder(await newFolder());

@@ -114,7 +114,7 @@ test('each route requires its own scope, and changes nothing without it', async 
   expect(types).toEqual(['operator_token_created']);
 });
 
-test('a token that is limited to accounts creates, lists and revokes keys, and grants credit, for these alone', async () => {
+test('a token that is limited to accounts creates, lists and revokes keys, and grants credit, only for these', async () => {
   const { database, lane, get, post } = await start(all, ['alice', 'carol']);
   const accountId = await fund(database, lane, 5n);
   const { keyId } = await issueApiKey({ ...database, lane }, { accountId, name: 'of another account' });

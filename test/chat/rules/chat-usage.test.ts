@@ -82,7 +82,7 @@ const forms: readonly VendorForm[] = [
     read: { promptTokens: 12, completionTokens: 319 },
   },
   {
-    vendor: 'Gemini, whose thoughts are in the total alone',
+    vendor: 'Gemini, whose thoughts are only in the total',
     usage: { prompt_tokens: 20, completion_tokens: 10, total_tokens: 370 },
     chunks: [
       chunk({ usage: { prompt_tokens: 20, completion_tokens: 0, total_tokens: 240 } }),
@@ -261,7 +261,7 @@ const forms: readonly VendorForm[] = [
     read: { promptTokens: 14, completionTokens: 7 },
   },
   {
-    vendor: 'llama.cpp, with its timings alone',
+    vendor: 'llama.cpp, only with its timings',
     usage: undefined,
     chunks: [chunk(), chunk({ choices: [end], timings: { cache_n: 6, prompt_n: 8, predicted_n: 7 } })],
     read: undefined,

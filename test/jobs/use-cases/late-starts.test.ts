@@ -238,7 +238,7 @@ const claim = (key: string): Claim => ({ kind: 'transfer', owner: '', scope: '',
 
 const request = 'ab'.repeat(16);
 
-test('a start loses for ten minutes after an append has refused its request, whichever way either is written', async () => {
+test('for ten minutes after an append has refused its request a payment cannot start, by either path of the lane', async () => {
   const database = await stoppedDatabase();
   const lane = laneOn(database);
   onTestFinished(() => lane.close());

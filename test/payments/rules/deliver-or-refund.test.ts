@@ -134,7 +134,7 @@ test.each<[string, LedgerEvent[], Record<string, string>]>([
     },
   ],
   [
-    'a call in the queue is refunded in goodwill alone',
+    'a call in the queue is refunded only in goodwill',
     [...owed, requeued],
     {
       ...due,

@@ -44,7 +44,7 @@ describe('a payment', () => {
   test('of the official client is accepted as it comes', async () => {
     const account = privateKeyToAccount(bytesOf('01', 32));
     const digest = bytesOf('e5', 32);
-    const secret = 'known to its recipient alone';
+    const secret = 'known only to its recipient';
     const offers = offersV2Text(offerTextsV2([option], 300), { digest, secret, echoes: undefined });
     const [accepted] = JSON.parse(offers) as [Parameters<ExactEvmScheme['createPaymentPayload']>[1]];
     const signed = await new ExactEvmScheme(account).createPaymentPayload(2, accepted);
@@ -195,7 +195,7 @@ describe('a payment on record', () => {
     )
     .map(([terms, rest]) => ({ ...terms, ...rest }));
 
-  test('can be settled again from its record alone', () => {
+  test('can be settled again only from its record', () => {
     fc.assert(
       fc.property(anySignedPayment, (any) => {
         expect(paymentFromData(recorded(any))).toEqual(any);

@@ -146,7 +146,7 @@ describe("a quote's digest", () => {
 });
 
 describe('a quote on record', () => {
-  test('has a digest that can be computed from the record alone', () => {
+  test('has a digest that can be computed only from the record', () => {
     fc.assert(
       fc.property(anyQuote, (any) => {
         expect(recordedDigest(recorded(quoteToData(any)))).toBe(quoteDigest(any));

@@ -121,7 +121,7 @@ test('an order with a long input has programs that read it from a file, and a pa
   expect(programsOn(page)[0]).toContain('--data-binary @input');
 });
 
-test('a form is checked however old it is, for its own origin alone, up to a length and a number of requests', async () => {
+test('a form is checked however old it is, only for its own origin, up to a length and a number of requests', async () => {
   const site = await startJobsSite(chain, echo, {
     tables: '[limits]\nrequests_per_minute = 3',
   });
@@ -235,7 +235,7 @@ test.skipIf(!hasBrowser)(
   },
 );
 
-test('a contract wallet is the one that paid on its own chain alone', () => {
+test('a contract wallet is the one that paid only on its own chain', () => {
   const [address, network] = [`0x${'a1'.repeat(20)}`, 'eip155:84532'] as const;
   const payment = {
     network,

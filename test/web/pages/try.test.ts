@@ -106,7 +106,7 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
     await tab.check();
   });
 
-  test('sees what a model writes as text alone, whatever it writes', async () => {
+  test('sees what a model writes only as text, whatever it writes', async () => {
     const gateway = await startSite();
     const tab = await openTab(chromium, gateway);
     await tab.open('/try');

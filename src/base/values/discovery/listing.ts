@@ -19,7 +19,7 @@ export type LookProblem =
 export type Look = {
   /** The keys of our jobs that are listed with one of our payees. */
   readonly listed: ReadonlySet<string>;
-  /** Of those that are not: listed with payees of others alone. */
+  /** Of those that are not: listed only with payees of others. */
   readonly otherPayee: ReadonlySet<string>;
 } & ({ readonly kind: 'conclusive' } | { readonly kind: 'unknown'; readonly problem: LookProblem });
 

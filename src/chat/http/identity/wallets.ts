@@ -95,7 +95,7 @@ export const unlinkRefusals: Readonly<Record<Exclude<UnlinkAnswer['kind'], 'remo
   stale: 'session_not_fresh',
 };
 
-/** A chain is named for a contract alone. */
+/** A chain is named only for a contract. */
 function walletJson(address: string, chainId: number): LinkedWalletJson {
   return { address, contract_on: chainId === 0 ? null : chainId };
 }

@@ -293,7 +293,7 @@ export class Bookkeeper {
     const before = this.#unexplainedTransfers.get(event.stream);
     const after = event.type === 'operator_transfer_recorded' ? event.data : undefined;
     const terms = after ?? before?.data;
-    if (!terms) throw new BooksError(event.seq, 'a transfer is reversed of which nothing was recorded');
+    if (!terms) throw new BooksError(event.seq, 'a transfer is reversed that was never recorded');
     this.#payees.add(`${terms.network}/${terms.pay_to}`);
     const token = this.#commodities.token(terms);
     const position = unexplainedTransferPosition(after, token, (address) => this.#holding(token, address));

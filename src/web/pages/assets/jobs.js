@@ -49,7 +49,7 @@ async function bindOrder(place) {
   });
 }
 
-/** Lets this browser see the result: then its token is kept in a cookie alone, which no script reads. Returns where the receipt is. */
+/** Lets this browser see the result: then its token is kept only in a cookie, which no script reads. Returns where the receipt is. */
 async function openReceipt(id, formToken) {
   const { digest, token } = bought(id);
   if (token) {

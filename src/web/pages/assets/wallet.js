@@ -55,7 +55,7 @@ export async function choose(purchase, { accepts }, provider, payer, show) {
     throw stop(
       terms
         ? `${terms.symbol} on ${networkText(purchase, terms.network)} is not taken at the moment.`
-        : 'No token that is taken here can be paid from a page.',
+        : 'A page cannot pay with any token that is accepted here.',
       'Load this page again and choose another token.',
     );
   const [first] = options;

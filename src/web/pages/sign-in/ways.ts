@@ -36,7 +36,7 @@ export function providerButtons(
 }
 
 /**
- * To where a provider signs people in. A form may redirect to the issuer alone, as the page that has the form says; if the provider
+ * To where a provider signs people in. A form may redirect only to the issuer, as the page that has the form says; if the provider
  * has another origin for that, a page in between leads there.
  */
 export function toProvider(

@@ -118,7 +118,7 @@ ${typed.system}</textarea>
     <p class="hint" data-total hidden></p>
     <p class="unseen" role="status" data-status></p>
     <p class="hint">
-      The gateway keeps neither what you ask nor what is answered: the conversation is on this page alone.
+      The gateway keeps neither what you ask nor what is answered: the conversation is only on this page.
     </p>`;
   return html`<div class="sheet" data-try>${form(visit, '/try', fields)}</div>`;
 }

@@ -326,7 +326,7 @@ test('a step reads no more rows of the read models than it changes, also on conn
   for (let round = 0; round < 8; round++) await project(round * 100);
   const before = await rowsRead();
   await project(800);
-  // each payment and its call are changed by the second step alone, and read once then
+  // each payment and its call are changed only by the second step, and read once then
   expect((await rowsRead()) - before).toBeLessThanOrEqual(2 * 100);
 });
 
@@ -419,6 +419,6 @@ test('an event that no worker can read, appended with the writer role, stops no 
   expect([asOfSeq, creditAsOfSeq]).toEqual([head.seq, head.seq]);
   expect(payments.map(({ state }) => state)).toEqual(['completed', 'completed']);
   const due = await takeFollowUps(pool, 'unreadable', undefined, 100);
-  // nothing is derived from the quote alone, and no reader asks for the unknown type
+  // nothing is derived only from the quote, and no reader asks for the unknown type
   expect(due.map(({ stream }) => stream.slice(-1)).toSorted()).toEqual(['0', '1', '2', '3', '5', '7']);
 });

@@ -59,7 +59,7 @@ export const tableChecks: Readonly<Record<string, TableCheck>> = {
       'the events of its payment or trigger: its state, its job, its token, its idempotency key and its claims',
     notCompared: {
       created_at: byClock,
-      traceparent: 'for tracing alone',
+      traceparent: 'only for tracing',
       last_error: "no event has a runner's text",
       last_reason: attempts,
       last_runner: attempts,

@@ -103,7 +103,7 @@ async function nameServer(
   return names;
 }
 
-test('a name is called at its checked addresses alone, and one that any inner address has is not', async () => {
+test('a name is called only at its checked addresses, and one that any inner address has is not', async () => {
   const lookUp = guardedLookup(isPublicAddress, await nameServer());
   const answer = (name: string) =>
     new Promise<string | LookupAddress[]>((resolve) =>

@@ -124,7 +124,7 @@ describe('an answer of', () => {
     expect(await runner.push(call)).toEqual({ kind: 'retry', reason: `status_${status}`, error });
   });
 
-  test('a refusal is decided by its status alone, even if its body is incomplete', async () => {
+  test('a refusal is decided only by its status, even if its body is incomplete', async () => {
     const endless = await serve((_, response) => response.writeHead(400).end(Buffer.alloc(5000)));
     expect(await endless.push(call)).toEqual({ kind: 'dead', reason: 'status_400', error: 'status 400' });
     const deadlines = holdDeadlines();

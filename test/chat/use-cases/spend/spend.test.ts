@@ -153,7 +153,7 @@ test('a nonce ahead of its account polls the chain with a back-off', async () =>
   expect(questions).toBeLessThan(15);
 });
 
-test('a landed spend whose request failed is not charged, and pays for that request alone, for its sender alone', async () => {
+test('a landed spend whose request failed is not charged, and pays only for that request, only for its sender', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account();
   const auth = await account.sign();

@@ -130,7 +130,7 @@ describe('a period is not closed with', () => {
   });
 });
 
-test('open breaks are closed with a reason alone, and all breaks explained without one', async () => {
+test('open breaks are closed only with a reason, and all breaks explained without one', async () => {
   const { close, ledger, period } = await endedPeriod();
   expect(await close({ breaks: 2, breaks_explained: 2 })).toMatchObject({ kind: 'closed' });
   expect(await reopenPeriod(ledger, period, { operator: 'ada', reason: 'once more' })).toEqual({

@@ -111,7 +111,7 @@ test('a quiet process goes live by itself after the command, which names its ope
   writeFileSync(file, booksConfig().replace('"silent"', '"info"'));
   const env = { ...booksEnv, DATABASE_URL: database.url };
   const program = startTollbook(['serve', '--config', file], env);
-  await program.says(/"msg":"quiet: this gateway serves reads alone[^]*"msg":"listening"/);
+  await program.says(/"msg":"quiet: this gateway serves only reads[^]*"msg":"listening"/);
 
   const command = ['go-live', '--config', file, '--by', 'ada'];
   expect(await tollbook(command, env)).toMatchObject({ code: 2, stderr: expect.stringMatching(/--why/) });

@@ -97,7 +97,7 @@ test('a lost payment is never answered with 402, and is delivered only for a new
     json: { code: 'payment_replay' },
   });
 
-  // a quote that was for one payer or body alone is delivered to them alone: the ledger has it, or the address shows it
+  // a quote that was for one payer or body alone is delivered only to them: the ledger has it, or the address shows it
   const quote = async (terms: { requester?: Address; inputsHash?: Hex }) => {
     const open = { serviceId: 1, jobIndex: 0, requester: zeroAddress, inputsHash: zeroHash };
     const issued = await gateway.quotes?.issue({ ...open, ...terms });
@@ -115,14 +115,14 @@ test('a lost payment is never answered with 402, and is delivered only for a new
     const signature = await redelivery({ ...bound, payment }, body);
     return gateway.post(address, { body, headers: { ...paymentHeader(payment), ...signature } });
   };
-  expect(await sendFor(others.digest)).toMatchObject(refusedBecause(/for another payer alone/));
-  expect(await sendFor(mine.digest, { body: 'y' })).toMatchObject(refusedBecause(/for another body alone/));
+  expect(await sendFor(others.digest)).toMatchObject(refusedBecause(/only for another payer/));
+  expect(await sendFor(mine.digest, { body: 'y' })).toMatchObject(refusedBecause(/only for another body/));
   const forgotten = { ...mine.quote, salt: sha256('a quote that was lost') };
   const digest = quoteDigest(forgotten);
   const proof = quoteTokenProof([createSecretKey(receiptKey, 'utf8')], digest);
   const address = `${job}?quote=${writeQuoteToken(forgotten, proof)}`;
   expect(await sendFor(digest, { address, body: 'y' })).toMatchObject(
-    refusedBecause(/for another body alone/),
+    refusedBecause(/only for another body/),
   );
   expect(await sendFor(digest, { address })).toMatchObject({ status: 202 });
   expect((await readStream(database.pool, streamOf(bound))).events[1]).toMatchObject({

@@ -144,7 +144,7 @@ async function startedTwice() {
 }
 
 describe('of equal refunds to one payer that two operators have started, each under their own nonce,', () => {
-  test('each is recorded by its own transaction alone', async () => {
+  test('each is recorded only by its own transaction', async () => {
     const { database, record, ada, bob, sent } = await startedTwice();
     expect(await record(ada.quoteDigest, sent[1])).toMatchObject({
       code: 'other_sender',

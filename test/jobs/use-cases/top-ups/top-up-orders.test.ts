@@ -50,7 +50,7 @@ async function payWith(gateway: TopUpGateway, body: string, signed: object = {},
   return gateway.post(topUpJob, { body, headers: header(payment) });
 }
 
-test('an order is made for the session alone, by a form of this gateway', async () => {
+test('an order is made only for the session, by a form of this gateway', async () => {
   const { gateway, browser, order, accountId } = await startWithUser();
   expect(order).toEqual({
     body: expect.stringMatching(new RegExp(`^tollbook-top-up:1:${accountId}:`)) as string,

@@ -248,7 +248,7 @@ describe('one payment gives credit once', () => {
   });
 });
 
-describe('a settlement reported by the facilitator alone', () => {
+describe('a settlement reported only by the facilitator', () => {
   test('gives no credit, and its call is withdrawn when the report was false', async () => {
     const proxy = await facilitatorThatLies();
     const top = 'confirm = "after"\nconfirm_timeout_ms = 200';

@@ -53,7 +53,7 @@ export function checkRows(pool: pg.Pool): Promise<WrongRowInWords[]> {
   return nameDamage(compareRows(pool, 'all'));
 }
 
-/** The same for the read models alone. */
+/** The same only for the read models. */
 export function checkReadModels(pool: pg.Pool): Promise<WrongRowInWords[]> {
   return nameDamage(compareRows(pool, 'read_models'));
 }
