@@ -65,7 +65,7 @@ export function timedCallbacks(send: Call, metrics: Metrics | undefined): Call {
   };
 }
 
-/** An upstream, with the time until it begins or refuses to answer measured where metrics are wanted. */
+/** An upstream; with metrics, the time until it begins or refuses to answer is measured. */
 export function timedUpstream(upstream: Upstream, metrics: Metrics | undefined): Upstream {
   if (!metrics) return upstream;
   const { name, complete } = upstream;

@@ -9,7 +9,7 @@ import type { Turnover } from './schedule.ts';
 import { withOwner } from './with-owner.ts';
 
 /**
- * Events that a turnover lost, and the last one that it kept. Where none is lost, the answer to a batch without events may be: gateways
+ * Events that a turnover lost, and the last one that it kept. If none is lost, the answer to a batch without events may be: gateways
  * stop for that too.
  */
 export interface Loss {

@@ -752,9 +752,9 @@ class Ledger:
     def check_binding(self, quote, payer, body):
         requester, inputs = self.bindings.get(quote, ("0x0", "0x0"))
         if int(requester, 16) and requester != payer:
-            raise Wrong("the quote is for another payer alone")
+            raise Wrong("the quote is only for another payer")
         if int(inputs, 16) and inputs != body:
-            raise Wrong("the quote is for another body alone")
+            raise Wrong("the quote is only for another body")
 
     def take_credentials(self, name):
         for credential in self.credentials.get(name, []):

@@ -9,7 +9,7 @@ import { issueNonce, proveWallet, type SiweTerms, type WalletCheck, type WalletS
 
 /** What a message must contain that adds a wallet to an account. */
 export interface LinkTerms extends SiweTerms {
-  /** The wallet shows it: which account the wallet can sign in to from then on. */
+  /** The wallet shows it: the account that the wallet can sign in to from now on. */
   readonly statement: string;
 }
 

@@ -147,7 +147,7 @@ At most 400 days.`,
     id: 'getUsageCsv',
     summary: 'What the account used, as CSV',
     description:
-      'The rows of `/v1/usage`. Where there are more than `limit`, the header `Link` has the next page.',
+      'The rows of `/v1/usage`. If there are more than `limit`, the header `Link` has the next page.',
     query: usageCsvQuery,
     answers: [
       {
@@ -171,7 +171,7 @@ At most 400 days.`,
     id: 'listGenerationsAsCsv',
     summary: 'The completions of the account, as CSV',
     description:
-      'The rows of `/v1/generations`. Where there are more than `limit`, the header `Link` has the next page.',
+      'The rows of `/v1/generations`. If there are more than `limit`, the header `Link` has the next page.',
     query: generationsCsvQuery,
     answers: [
       {

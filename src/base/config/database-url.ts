@@ -14,7 +14,7 @@ export function namesDatabase(env: Environment): boolean {
 }
 
 /**
- * The PostgreSQL URL of DATABASE_URL, or of the file that DATABASE_URL_FILE names. Where it has no password, it gets that of
+ * The PostgreSQL URL of DATABASE_URL, or of the file that DATABASE_URL_FILE names. If it has no password, it gets that of
  * PGPASSWORD or PGPASSWORD_FILE. Throws a ConfigError, which never repeats the URL: it contains a password.
  */
 export async function readDatabaseUrl(env: Environment, readFile: ReadFile = readText): Promise<string> {

@@ -9,7 +9,7 @@ export type EnvironmentSecret =
   | {
       readonly kind: 'found';
       readonly value: string;
-      /** Where it was, for messages. */
+      /** Its place, for messages. */
       readonly source: string;
     };
 

@@ -75,7 +75,7 @@ export interface IdentityConfig extends Omit<IdentityKeys, 'mailDir' | 'mailFrom
   readonly secrets: RotatingSecret;
   /** Where contract wallets' signatures are checked; without it they cannot sign in. */
   readonly siweRpcUrl: string | undefined;
-  /** Where mails are written. Where there is neither this nor a server, no user has a password. */
+  /** Where mails are written. If there is neither this nor a server, no user has a password. */
   readonly mailDir: string | undefined;
   /** The server that mails are handed to. */
   readonly smtp: SmtpConfig | undefined;

@@ -16,7 +16,7 @@ export interface Reading {
   readonly constants: Constants;
   readonly networks: Networks;
   readonly lineOf: Lines['lineOf'];
-  /** Where it is given, no secret is read; it gets the path of each. The configuration is then good for a check only. */
+  /** If it is given, no secret is read; it gets the path of each. The configuration is then good for a check only. */
   readonly skippedSecrets?: Path[] | undefined;
   /** For reports on further files. */
   readonly findings: Findings;

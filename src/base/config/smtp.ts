@@ -8,7 +8,7 @@ import { Wrong } from './values.ts';
 export interface SmtpConfig {
   readonly host: string;
   readonly port: number;
-  /** `starttls`: a connection that is not encrypted then is not used. `none`: to this machine. */
+  /** `starttls`: the connection is used only once it is encrypted. `none`: to this machine. */
   readonly security: 'starttls' | 'tls' | 'none';
   readonly login: { readonly user: string; readonly password: string } | undefined;
   /** Whom the mails are from: an address, or a name and an address. */

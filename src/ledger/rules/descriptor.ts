@@ -119,15 +119,15 @@ export interface EventDescriptor {
   readonly transition: Transition;
   /** Whether it changes the state of its quote: handled in payments/rules/quote-state.ts. */
   readonly quoteState: 'changes' | 'none';
-  /** Whether it takes or gives back a uniqueness claim: checked in domain/verify. */
+  /** Whether it takes or gives back a uniqueness claim: checked in audit/rules. */
   readonly uniqueness: 'claims' | 'releases' | 'none';
   /** The two sides of the credit that it moves: the amount is its `amount_micros`. */
   readonly credit: readonly [from: CreditSide, to: CreditSide] | 'none';
-  /** `posts`: it may move money in the books. `context`: later postings depend on it. Handled in domain/bookkeeping. */
+  /** `posts`: it may move money in the books. `context`: later postings depend on it. Handled in finance/rules/bookkeeping. */
   readonly bookkeeping: 'posts' | 'context' | 'none';
   /** When it changes a quote that the books had closed: always, after a failed settlement, or after a completed call. */
   readonly reopens: 'always' | 'after_failure' | 'after_completion' | 'none';
-  /** Whether reconciling the ledger with the chain needs it: handled in domain/reconcile. */
+  /** Whether reconciling the ledger with the chain needs it: handled in finance/rules/reconcile. */
   readonly reconciliation: 'needed' | 'none';
   /** The read models that it changes: handled in projections/. */
   readonly readModels: readonly ('payments' | 'credit' | 'usage')[] | 'none';

@@ -92,7 +92,7 @@ export function isDatabaseLoss(error: Error & { readonly code?: string | undefin
   );
 }
 
-/** Where a database is, for messages; no password. */
+/** A database's place, for messages; no password. */
 export interface DatabaseAddress {
   readonly server: string;
   readonly name: string;

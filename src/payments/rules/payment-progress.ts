@@ -3,7 +3,7 @@ import type { EventData, EventOf, TypesWith } from '../../ledger/rules/event.ts'
 
 /**
  * The one state machine of payments. The gateway and receipts fold whole quotes with it (quote-state.ts); the books and
- * reconciliation keep only this much of each open payment. The verifiers (domain/verify, test/independent) do not use it,
+ * reconciliation keep only this much of each open payment. The verifiers (audit/rules, test/independent) do not use it,
  * so that a mistake here is found there.
  */
 export interface PaymentProgress {

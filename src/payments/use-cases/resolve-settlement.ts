@@ -70,7 +70,7 @@ const voidAfterSecs = 3_600;
 /**
  * Finds the outcome of one open settlement and records it. Paid: settled and enqueued. Never to be paid: failed. Not paid yet:
  * the same payment is settled again, which can move its money only once. Otherwise it stays open for the next attempt. Several
- * processes may do this simultaneously, as may the request itself: stream versions and claims decide. Where the request was traced, each look
+ * processes may do this simultaneously, as may the request itself: stream versions and claims decide. If the request was traced, each look
  * is a separate trace with a link to it.
  */
 export function resolveSettlement(

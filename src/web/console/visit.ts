@@ -39,7 +39,7 @@ export interface ActionOptions extends FormOptions<OperatorVisit> {
   readonly role: OperatorRole;
   /** What events call it: lower case letters, digits and underscores. */
   readonly action: string;
-  /** Of the form. Where one cannot be read, nothing is recorded or done. */
+  /** Of the form. If one cannot be read, nothing is recorded or done. */
   readonly filters?: Filters;
   /** What it is about, of the path's parameters and the form; left out of the record if it is not visible ASCII. */
   readonly subject?: (visit: OperatorVisit, fields: URLSearchParams) => string | undefined;

@@ -82,11 +82,11 @@ export const refundsDue = z
     contradicted: z.array(count).meta({
       description:
         'The events that started payments of which the read models say something else than their events. The list is what the events ' +
-        'say. Where this is not empty, pay nothing before `tollbook verify` is sound.',
+        'say. If this is not empty, pay nothing before `tollbook verify` is sound.',
     }),
     changed: z.array(count).meta({
       description:
-        'Events that are not those that the log has sealed. Their payments are left out of the list. Where this is not empty, pay ' +
+        'Events that are not those that the log has sealed. Their payments are left out of the list. If this is not empty, pay ' +
         'nothing before `tollbook verify` is sound.',
     }),
     next,

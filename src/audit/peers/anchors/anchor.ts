@@ -29,7 +29,7 @@ export type AnchorReading =
 export interface Anchor {
   readonly name: string;
   readonly everyMs: number;
-  /** Where it is, for messages. */
+  /** Its place, for messages. */
   readonly place: string;
   /** Publishing costs nothing, so it may happen at any time, not only every `everyMs`. */
   readonly isFree: boolean;

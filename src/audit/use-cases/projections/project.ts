@@ -39,7 +39,7 @@ export interface ProjectOptions {
  * Applies the next events to a generation of the read models. Returns the number of events
  * applied: 0 if there was none, or if another process has applied them (compare-and-swap on the position).
  *
- * Where an event cannot be read, fewer are tried, down to that event alone: it is passed over, and the operator gets an alert.
+ * If an event cannot be read, fewer are tried, down to that event alone: it is passed over, and the operator gets an alert.
  * One event must not stop the read models; the next event of its stream is passed over too.
  */
 export async function projectNext(pool: pg.Pool, max: number, options: ProjectOptions = {}): Promise<number> {

@@ -26,7 +26,7 @@ export interface Verdict {
 }
 
 export interface GivenCheckpoint {
-  /** Where it came from, for messages. */
+  /** Its source, for messages. */
   readonly source: string;
   readonly note: string;
 }

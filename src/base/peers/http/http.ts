@@ -114,7 +114,7 @@ export function createHttpPool(
   let closed = false;
 
   /**
-   * A time-out ends one stream of an HTTP/2 connection, not the connection. Where the peer has vanished, all later streams would time
+   * A time-out ends one stream of an HTTP/2 connection, not the connection. If the peer has vanished, all later streams would time
    * out as well, until TCP gives up after many minutes: later exchanges get new connections.
    */
   const replace = (stale: Pool): void => {

@@ -17,7 +17,7 @@ import { createRpcClients } from './rpc-clients.ts';
 /** Whether this caller may call this service, by the contract at the latest block. */
 export interface PermissionQuestion {
   readonly rpcUrl: string;
-  /** Where it is given, an RPC of another chain is `wrong_chain`. */
+  /** If it is given, an RPC of another chain is `wrong_chain`. */
   readonly chainId?: number | undefined;
   readonly contract: Address;
   readonly serviceId: number;

@@ -44,7 +44,7 @@ export interface Balances {
 }
 
 /**
- * The balance of each account at both ends. Where the node has both, the logs between must explain the difference. Where it has
+ * The balance of each account at both ends. If the node has both, the logs between must explain the difference. Where it has
  * one, the other is computed; if it has no such block, both are computed from a later block.
  */
 export async function readBalances(question: BalanceQuestion): Promise<Balances> {

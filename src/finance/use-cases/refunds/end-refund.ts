@@ -39,7 +39,7 @@ export type Ended =
 
 /**
  * Ends a refund that was started and cannot land any more: its sender's nonce was spent by another transaction, or by its own that failed,
- * in a final block. Where no nonce is known, or a transfer like it is on the chain, two operators have to say that it was not sent.
+ * in a final block. If no nonce is known, or a transfer like it is on the chain, two operators have to say that it was not sent.
  * @param why how this operator knows that it was not sent; undefined: the chain alone is asked
  */
 export async function endRefund(

@@ -269,7 +269,7 @@ async function checkSender(
   return isOwn ? undefined : refused('other_sender', `nonce ${senderNonce} of ${sender}`);
 }
 
-/** Where nothing of the payment's token went there, the transaction may have moved another token. */
+/** If nothing of the payment's token went there, the transaction may have moved another token. */
 async function nameOtherToken(
   chains: Chains,
   { transaction }: RefundOrder,
@@ -342,7 +342,7 @@ export interface BatchedAnswer {
   readonly answer: RefundAnswer;
 }
 
-/** Refusals that say no more than that another transaction of the batch may have paid it. */
+/** Refusals that only mean that another transaction of the batch may have paid the refund. */
 const notInThisOne: ReadonlySet<RefundRefusal> = new Set([
   'no_transfer',
   'other_address',

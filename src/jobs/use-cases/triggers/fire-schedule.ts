@@ -52,7 +52,7 @@ export async function fireSchedule(
     }
     firedMs = timeMs;
   }
-  // where nothing was due, the same look from the same place finds nothing either
+  // if nothing was due, the same look from the same place finds nothing either
   await moveTo(times.length > 0 || skipped > 0 ? untilMs : fromMs);
   if (untilMs < nowMs) return 0;
   return (terms.schedule.next(nowMs) ?? Infinity) - nowMs;

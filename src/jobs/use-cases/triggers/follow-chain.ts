@@ -101,7 +101,7 @@ async function walk(
   if (begin.kind === 'ahead')
     return (await look.save(undefined, head.number)) ? { kind: 'reached' } : { kind: 'lost' };
   let { position } = begin;
-  // where nothing has changed, the look has not ended well yet either
+  // if nothing has changed, the look has not ended well yet either
   if (position !== known && !(await look.save(position, head.number))) return { kind: 'lost' };
   if (head.number < position[0].number) return { kind: 'problem', problem: 'head_below_cursor' };
   const endMs = performance.now() + longestLookMs;
@@ -206,7 +206,7 @@ async function firstPosition(
 }
 
 /**
- * The newest checkpoint that the chain still has, and not above the head. Where it has lost all of them, the height of the oldest one: what was read
+ * The newest checkpoint that the chain still has, and not above the head. If it has lost all of them, the height of the oldest one: what was read
  * above it is read again.
  */
 async function newestCanonical({ reader }: ChainLook, position: ChainPosition, head: Block): Promise<Found> {

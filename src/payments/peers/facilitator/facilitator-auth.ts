@@ -12,7 +12,7 @@ export interface FacilitatorCall {
 
 /**
  * Makes the headers that authorize one request, such as a bearer JWT. Called for each request, within that request's
- * time-out. Where it throws or is late, nothing is sent.
+ * time-out. If it throws or is late, nothing is sent.
  */
 export type AuthorizeCall = (call: FacilitatorCall) => Promise<Readonly<Record<string, string>>>;
 

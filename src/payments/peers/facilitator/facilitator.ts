@@ -96,7 +96,7 @@ export interface FacilitatorOptions {
   readonly bearers?: () => RotatingSecret | undefined;
   /** Called when the second token was accepted. */
   readonly onSecondBearer?: () => void;
-  /** Its headers override the bearer's. Where it fails or times out, nothing is sent. */
+  /** Its headers override the bearer's. If it fails or times out, nothing is sent. */
   readonly authorize?: AuthorizeCall;
   readonly verifyTimeoutMs: number;
   readonly settleTimeoutMs: number;

@@ -138,7 +138,7 @@ function paidAmount({ settings }: JobsContext, { network, asset, symbol, amount 
   return tokenAmount(BigInt(amount), { symbol, network, decimals: token?.decimals ?? 0 });
 }
 
-/** Where the chain is public, with a link to a block explorer. */
+/** If the chain is public, with a link to a block explorer. */
 function transaction(
   { settings }: JobsContext,
   { network, transaction: hash }: { readonly network: string; readonly transaction: string },

@@ -86,7 +86,7 @@ export class GivenRights {
     });
   }
 
-  /** Operators with another role than the last event of their name gave them. */
+  /** Operators whose role differs from that in the last event of their name. */
   wrongOperators(stored: readonly StoredOperator[]): WrongRow[] {
     return stored.flatMap((operator) => {
       const given = this.#roles.get(operator.name);

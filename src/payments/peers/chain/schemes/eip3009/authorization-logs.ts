@@ -44,7 +44,7 @@ export function usedAuthorizations(logs: readonly Log[]): UsedAuthorization[] {
 /**
  * The transfers that belong to the use at `use`, nearest first: those up to the next use, or, if the token
  * emits Transfer first, those back to the previous use. The order is judged once over all uses of the payer in the
- * transaction, so that no transfer can belong to two of them. Where both readings hold, use-first
+ * transaction, so that no transfer can belong to two of them. If both readings hold, use-first
  * is taken, as USDC and EURC do it: an honest transfer read wrongly costs a wait, not a second call.
  */
 function transfersOf(events: readonly Log[], use: number): readonly Log[] {
