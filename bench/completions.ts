@@ -1,5 +1,5 @@
 /**
- * `node bench/completions.ts [--completions 1000000]` records so many completions of one account, projects all of them into the read
+ * `node bench/completions.ts [--completions 1000000]` records this many completions of one account, projects all of them into the read
  * models, and measures what the account's user sees: the pages of usage and of single requests, and the lists behind them.
  */
 import { mkdirSync, rmSync } from 'node:fs';

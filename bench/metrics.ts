@@ -1,6 +1,6 @@
 /**
  * `node bench/metrics.ts [--calls 1000000]` measures a scrape of `/metrics`, and what the gateway reads for it in the background, with
- * so many payments in the read models, and then also with so many calls in the queue.
+ * this many payments in the read models, and then also with this many calls in the queue.
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

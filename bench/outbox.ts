@@ -1,6 +1,6 @@
 /**
  * `node bench/outbox.ts [--calls 20000] [--backlog 1000000]` measures the outbox on a durable PostgreSQL: calls leased and completed,
- * beside graphile-worker and pg-boss on the same server in interleaved rounds, and the time of a claim with a backlog of so many calls and
+ * beside graphile-worker and pg-boss on the same server in interleaved rounds, and the time of a claim with a backlog of this many calls and
  * with one of a thousand.
  */
 import { mkdirSync, rmSync } from 'node:fs';

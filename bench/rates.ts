@@ -153,7 +153,7 @@ interface Gateway {
   readonly url: string;
 }
 
-/** Requests per second, so many at a time. */
+/** Requests per second, this many at a time. */
 async function offersPerSec(
   { url }: Gateway,
   ask: { method: 'GET' | 'POST'; path: string },

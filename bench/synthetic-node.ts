@@ -11,7 +11,7 @@ const hashOf = (block: number): string => hex32Of(`block ${block - firstBlock}`)
 const hexOf = (value: number | bigint): string => `0x${value.toString(16)}`;
 const wordOf = (hex: string): string => `0x${hex.slice(2).padStart(64, '0')}`;
 
-/** So many jobs were paid between two times (Unix seconds). */
+/** This many jobs were paid between two times (Unix seconds). */
 export interface PaidJobs {
   readonly jobs: number;
   readonly fromSecs: number;
@@ -29,7 +29,7 @@ interface Job {
   readonly payer: string;
 }
 
-/** Answers as the node of a chain on which the synthetic jobs were paid: a real chain would take hours to make so many transfers. */
+/** Answers as the node of a chain on which the synthetic jobs were paid: a real chain would take hours to make this many transfers. */
 export async function startSyntheticNode(): Promise<SyntheticNode> {
   const known = Array.from({ length: payers }, (_, n) => jobOf(n));
   const asset = known[0]?.asset ?? '';

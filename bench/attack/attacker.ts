@@ -95,14 +95,14 @@ function paid(
 
 const offered = (): string => terms.amount;
 const body = Buffer.alloc(bodyBytes, 'x');
-/** A chat request of about so many bytes, of characters that take long to count as tokens. */
+/** A chat request of about this many bytes, of characters that take long to count as tokens. */
 const chat = (url: string, model: string, bytes: number): Buffer => {
   const content = '\u0301\u0323e'.repeat(Math.floor(bytes / 5));
   const text = JSON.stringify({ model, messages: [{ role: 'user', content }] });
   return Buffer.from(`${head('/v1/chat/completions', url, '', Buffer.byteLength(text))}${text}`);
 };
 
-/** What careless parsers take long for, in about so many bytes: a form that asks for its input as JSON, many fields, lists and levels. */
+/** What careless parsers take long for, in about this many bytes: a form that asks for its input as JSON, many fields, lists and levels. */
 function forParsers(url: string): readonly Buffer[] {
   const typed = `as=json&mode=whole&body=${'%22%5C'.repeat(bodyBytes / 6)}`;
   const list = `{"list":[${'{"a":1},'.repeat(bodyBytes / 8)}0]}`;

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { leaseCalls } from '../../src/calls/store/calls.ts';
 
-/** A queue that has this many calls ready, of so many services and jobs of each. */
+/** A queue that has this many calls ready, of this many services and jobs of each. */
 export interface Backlog {
   readonly calls: number;
   readonly services: number;
@@ -9,7 +9,7 @@ export interface Backlog {
 }
 
 const atOnce = 100_000;
-/** So many calls are claimed of each queue, the smallest included: few enough that it does not run dry. */
+/** This many calls are claimed of each queue, the smallest included: few enough that it does not run dry. */
 export const claims = 60;
 const callsInClaim = 10;
 

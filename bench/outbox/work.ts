@@ -19,7 +19,7 @@ const delivery = {
 /** What a relay has open. */
 export interface Relay {
   /**
-   * Seconds until so many calls of service 1, which are ready, were leased, delivered and completed as a relay does it: each with its
+   * Seconds until this many calls of service 1, which are ready, were leased, delivered and completed as a relay does it: each with its
    * result and two events in the ledger.
    */
   work(calls: number): Promise<number>;

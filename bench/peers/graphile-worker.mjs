@@ -29,7 +29,7 @@ async function countJobs() {
   return rows[0].jobs;
 }
 
-/** Seconds until so many jobs were taken and completed. */
+/** Seconds until this many jobs were taken and completed. */
 async function work(jobs) {
   let left = jobs;
   const { promise, resolve } = Promise.withResolvers();

@@ -22,7 +22,7 @@ async function fill(jobs) {
   await boss.getDb().executeSql('vacuum analyze pgboss.job');
 }
 
-/** Seconds until so many jobs were taken and completed. */
+/** Seconds until this many jobs were taken and completed. */
 async function work(jobs) {
   let left = jobs;
   const startMs = performance.now();

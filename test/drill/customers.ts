@@ -7,7 +7,7 @@ import { header, offerOf, signOffer } from '../support/payer.ts';
 export interface Customers {
   /** Buys a job as any client would, once. */
   buy(serviceId: number): Promise<void>;
-  /** Until then they buy a job of service 1 every so often, and ask each gateway for a completion by the free model. */
+  /** Until then they buy a job of service 1 every this often, and ask each gateway for a completion by the free model. */
   stop(): Promise<void>;
 }
 

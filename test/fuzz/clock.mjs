@@ -6,7 +6,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { createServer } from 'node:http';
 
-/** What a request causes behind its answer counts as well, for so long. */
+/** What a request causes behind its answer counts as well, for this long. */
 const afterMs = 5;
 
 const routes = new Map();

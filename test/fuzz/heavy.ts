@@ -12,7 +12,7 @@ const nested = (open: string, close: string, depth: number): string =>
   open.repeat(depth) + close.repeat(depth);
 const listOf = (piece: string, chars: number): string => `[${times(`${piece},`, chars)}0]`;
 
-/** Texts on which careless parsers, patterns and loops take long, each of about so many characters. */
+/** Texts on which careless parsers, patterns and loops take long, each of about this many characters. */
 const texts: readonly ((chars: number) => string)[] = [
   (chars) => times('"\\', chars),
   (chars) => times('\\"', chars),

@@ -26,7 +26,7 @@ export interface FaultReport {
 }
 
 const limitsMs = { failover: 90_000, resume: 60_000 } as const;
-/** For so long the pauses after the loss of a standby are looked at. */
+/** For this long the pauses after the loss of a standby are looked at. */
 const standbyMs = 10_000;
 const pollMs = 20;
 

@@ -29,7 +29,7 @@ export interface LoadBalancerOptions {
   /** Of a migrated database, by its owner. */
   readonly databaseUrl: string;
   readonly random: Random;
-  /** Each gateway is restarted at least so often, and again and again while peers are unreachable. */
+  /** Each gateway is restarted at least this often, and again and again while peers are unreachable. */
   readonly restarts: number;
   readonly outages: readonly PlannedOutage[];
   readonly buyers: number;

@@ -26,7 +26,7 @@ export async function failingAnyway(catchers: readonly Catcher[]): Promise<reado
   return catchers.filter((catcher) => !passed.includes(catcher));
 }
 
-/** So many files run before it is known whether one fails. */
+/** This many files run before it is known whether one fails. */
 const filesOfRun = 4;
 
 /** Looks for the first test that fails with a mutation and passes without it, among those that import the file. */

@@ -54,7 +54,7 @@ export function holdDeadlines(): HeldDeadlines {
   };
 }
 
-/** The monotonic clock of this process is so much further from now on, until the test ends. */
+/** The monotonic clock of this process is this much further from now on, until the test ends. */
 export function passTime(ms: number): void {
   const before = performance.now.bind(performance);
   performance.now = () => before() + ms;

@@ -8,7 +8,7 @@ export interface TestRateSource {
   /** The body of the next answers. */
   body: string;
   status: number;
-  /** Undefined: answers at once; else the answer waits so long. */
+  /** Undefined: answers at once; else the answer waits this long. */
   delayMs: number;
   asked: number;
 }

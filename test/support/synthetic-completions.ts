@@ -37,7 +37,7 @@ const statement = `
 
 const atOnce = 50_000;
 
-/** Records so many completions of account 1 in an empty ledger, as one gateway would have done in a hundred days. */
+/** Records this many completions of account 1 in an empty ledger, as one gateway would have done in a hundred days. */
 export async function recordCompletions(run: Run, count: number): Promise<void> {
   for (let from = 1; from <= count; from += atOnce)
     await run(statement, [from, Math.min(count, from + atOnce - 1), count]);

@@ -30,7 +30,7 @@ function readOptions() {
   return { payments: whole('payments', 100, 1_000_000), months: whole('months', 2, 12), seed: values.seed };
 }
 
-/** Breaks are planted into a month of at most so many payments: each into its own copy. */
+/** Breaks are planted into a month of at most this many payments: each into its own copy. */
 const mostInGround = 600;
 
 async function use(

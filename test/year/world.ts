@@ -84,7 +84,7 @@ export async function setClock(world: World, atMs: number): Promise<void> {
   await world.ledger.setClock(atMs);
 }
 
-/** After so many steps a block is final, and an operator records what is in it. */
+/** After this many steps a block is final, and an operator records what is in it. */
 export const stepsToFinal = 3;
 
 export function later(world: World, steps: number, run: () => Promise<void>): void {

@@ -19,7 +19,7 @@ export interface Guesser {
   readonly device: string | undefined;
 }
 
-/** From so many guesses of one origin on, the owner is notified by mail and the other operators on the overview. */
+/** From this many guesses of one origin on, the owner is notified by mail and the other operators on the overview. */
 const toldGuesses = 5;
 const account = 'account';
 

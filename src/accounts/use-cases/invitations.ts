@@ -17,7 +17,7 @@ import {
   type RoleGrant,
 } from './operators.ts';
 
-/** An invitation is valid for so long, and once. */
+/** An invitation is valid for this long, and once. */
 export const invitationHours = 72;
 
 export type Invited =

@@ -4,7 +4,7 @@ import { createRotation } from '../../base/values/rotation.ts';
 export interface FairQueue {
   /**
    * The outcome of the work, once it is this client's turn. Where work finds a shortage, it is done again when the shortage may be over; the
-   * outcome is a shortage if that took too long. Undefined where so much work of this client waits already.
+   * outcome is a shortage if that took too long. Undefined if this client's work already fills the queue.
    * @param work never rejects
    */
   take<T>(

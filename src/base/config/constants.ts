@@ -29,7 +29,7 @@ const constants = {
     unresolvedAfterSecs: 300,
   },
   rateSource: {
-    /** For so long after a rollup's sequencer is up again its aggregator is not trusted: as Chainlink advises. */
+    /** For this long after a rollup's sequencer is up again its aggregator is not trusted: as Chainlink advises. */
     sequencerGraceSecs: 3_600,
   },
   delivery: {
@@ -111,7 +111,7 @@ const constants = {
   log: {
     /** How often a head is signed: a receipt is proven a second after the payment, and a signature takes a millisecond. */
     sealEveryMs: 1_000,
-    /** A head is signed earlier than its interval says once so many events wait: proofs stay small. */
+    /** A head is signed earlier than its interval says once this many events wait: proofs stay small. */
     sealEveryEvents: 10_000,
   },
 } as const;

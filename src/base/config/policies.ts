@@ -82,7 +82,7 @@ const orderKeys = ['max_per_key', 'skip_after_failures'] as const;
 
 const restrictedKeys = ['auth_mode', 'net_rpc_url', 'net_contract'] as const;
 
-/** Every 402 of the job carries its entry, and every payment repeats it. One so long has room in an offer of one token. */
+/** Every 402 of the job carries its entry, and every payment repeats it. One this long has room in an offer of one token. */
 const maxEntryChars = 2_000;
 
 type PolicyTable = Table<typeof policyShape>;

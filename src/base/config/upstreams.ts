@@ -31,7 +31,7 @@ export interface UpstreamConfig extends Omit<ConfigOf<typeof upstreamShape>, 'ti
   readonly idleTimeoutMs: number;
   /** Of a whole answer. */
   readonly totalTimeoutMs: number;
-  /** Of `max_concurrent`, so many may be of free models: half, so that paid ones find a place. */
+  /** Of `max_concurrent`, this many may be of free models: half, so that paid ones find a place. */
   readonly maxConcurrentFree: number;
   /** The bearer token itself; undefined for a server that requires none. */
   readonly key?: string;

@@ -7,7 +7,7 @@ import { RefusedRequestError } from './request-bodies.ts';
 import { addressOf } from './request-values.ts';
 
 export interface ReaderBounds {
-  /** A client that does not read all that waits for it is looked at after so long, … */
+  /** A client that does not read all that waits for it is looked at after this long, … */
   readonly patienceMs: number;
   /** … and cut if it has read less; 0 cuts none. */
   readonly leastBytesPerSec: number;

@@ -18,7 +18,7 @@ export interface Budget {
  * all find their budget unspent.
  */
 export interface Charge {
-  /** Charges the request to this key, once: as so many requests, or as a tenth of them if the key's budget is spent. */
+  /** Charges the request to this key, once: as this many requests, or as a tenth of them if the key's budget is spent. */
   take(key: string, requests?: number): void;
   /** Whole seconds until no taken key's budget is spent; 0 if the request is within all of them. */
   waitSecs(): number;

@@ -21,7 +21,7 @@ export function lastWords(text: string, secrets: readonly string[]): string {
   return beginningOf(words, longestChars);
 }
 
-/** At most so many characters from the beginning of a text, and no half of a surrogate pair: PostgreSQL takes none. */
+/** At most this many characters from the beginning of a text, and no half of a surrogate pair: PostgreSQL takes none. */
 export function beginningOf(text: string, maxChars: number): string {
   return text.slice(0, maxChars).replace(/[\uD800-\uDBFF]$/, '');
 }

@@ -53,7 +53,7 @@ export function pricesOf(price: ModelPrice): {
   return { input, output, cached, cacheWrite };
 }
 
-/** What so many tokens cost at a price for a million, not rounded: a decimal text. */
+/** What this many tokens cost at a price for a million, not rounded: a decimal text. */
 export function exactCostText(tokens: number, nanosPerMillion: bigint): string {
   return decimalText(count(tokens) * nanosPerMillion, priceDecimals + creditDecimals);
 }

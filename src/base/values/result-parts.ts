@@ -4,7 +4,7 @@
  */
 export const resultPartBytes = 4_194_304;
 
-/** How many parts a result of so many bytes has. */
+/** How many parts a result of this many bytes has. */
 export function partsOf(bytes: number): number {
   return Math.ceil(bytes / resultPartBytes);
 }

@@ -43,7 +43,7 @@ async function readOthers<Payload>(
   return (await readTasks<Payload>(pool, { kind, queue })).filter((task) => task.key !== key);
 }
 
-/** Another schedule of the trigger was followed instead if it was seen so much later. */
+/** Another schedule of the trigger was followed instead if it was seen this much later. */
 const replacedAfterMs = 60_000;
 
 /**

@@ -7,7 +7,7 @@ export const maxChanged = 500;
 /** The most that one batch reads: Node decides the cause, so calls of other causes are read as well. */
 const maxRead = 20_000;
 const pageSize = 2_000;
-/** So many at the same time: their appends share the lane's batches. */
+/** This many at the same time: their appends share the lane's batches. */
 const atOnce = 32;
 
 /** Which dead letters an operator means. */
@@ -86,7 +86,7 @@ export async function listDeadLetters(
   return { rows: found, next };
 }
 
-/** The most that are counted: a larger number is "so many or more". */
+/** The most that are counted: a larger number is "this many or more". */
 export const mostCounted = 10_000;
 
 /** How many dead letters after a call id are selected. */

@@ -78,7 +78,7 @@ export interface ByteRange {
 /** The result store is unreachable, or has lost a part. It is logged. */
 export class ResultUnreadableError extends Error {}
 
-/** A reader of a result holds so much of it. */
+/** A reader of a result holds this much of it. */
 const pieceBytes = 524_288;
 
 /**

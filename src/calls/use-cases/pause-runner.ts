@@ -13,9 +13,9 @@ export type RunnerOperator = Pick<EventData<'operator_runner_resumed'>, 'operato
 
 type RunnerLedger = Pick<Ledger, 'pool' | 'lane'>;
 
-/** So many different calls, answered with 410 in a row, pause a runner. */
+/** This many different calls, answered with 410 in a row, pause a runner. */
 const goneCalls = 3;
-/** A 410 counts for so long. */
+/** A 410 counts for this long. */
 const goneSecs = 3_600;
 
 /**

@@ -17,7 +17,7 @@ interface Wait extends Seen {
 /** How often events that other processes have recorded are looked for, while someone waits. */
 const lookEveryMs = 100;
 
-/** Progress is looked for at one look of so many. */
+/** One of this many looks also looks for progress. */
 const progressEvery = 10;
 
 const readsAtOnce = 4;

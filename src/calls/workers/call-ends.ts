@@ -5,7 +5,7 @@ import { discardByPolicy, type PolicyPorts } from '../use-cases/discard-call.ts'
 import { removeUnusedUploads } from '../use-cases/large-result.ts';
 
 const pollMs = 5_000;
-/** So many at the same time: their appends share the lane's batches. */
+/** This many at the same time: their appends share the lane's batches. */
 const atOnce = 50;
 /** Longer than their appends can take; a process that ends before leaves them to another one. */
 const leaseSecs = 60;

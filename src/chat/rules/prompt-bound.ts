@@ -16,7 +16,7 @@ interface Bound {
 }
 
 /**
- * So many tokens the prompt has at most, whatever the tokenizer: one token is at least one byte of text. Images, audio and
+ * This many tokens the prompt has at most, whatever the tokenizer: one token is at least one byte of text. Images, audio and
  * files are not counted: {@link unpricedParameter} refuses them.
  * @param enough counting stops there, so that a body far longer than its model reads costs no time: the result is this or more
  */

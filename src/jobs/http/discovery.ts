@@ -12,7 +12,7 @@ import { sendRefusal } from '../../ledger/http/errors.ts';
 
 /** More are in the catalogue, which has pages. */
 const mostListed = 1_000;
-/** A document of a thousand jobs is made at most once in so long: asking for it again and again costs little. */
+/** A document of a thousand jobs is made at most once in this long: asking for it again and again costs little. */
 const remadeAfterMs = 1_000;
 
 /** GET /.well-known/x402 and GET /llms.txt: what is sold, for crawlers and for agents. */

@@ -50,7 +50,7 @@ export interface Job extends JobId {
   readonly url: string | undefined;
   /** Whether a runner of the configuration serves it, or it needs none: it sells credit. Without one it is not sold. */
   readonly hasRunner: boolean;
-  /** It is not sold while its runners have taken nothing for so long; 0: it always is. */
+  /** It is not sold while its runners have taken nothing for this long; 0: it always is. */
   readonly maxRunnerSilenceSecs: number;
   /** In the order of the configuration; none in a token whose rate was never known. */
   readonly options: readonly SettlementOption[];
@@ -132,7 +132,7 @@ function optionsOf(
   return isCredit ? [{ ...option, creditMicros }] : [];
 }
 
-/** So many atoms of an accepted token. */
+/** This many atoms of an accepted token. */
 export function optionIn(token: AcceptedToken, amount: bigint): SettlementOption {
   const { network, transferMethod, asset, symbol, decimals, payTo, eip712Name, eip712Version } = token;
   return { network, transferMethod, asset, symbol, decimals, amount, payTo, eip712Name, eip712Version };

@@ -30,7 +30,7 @@ export interface ListingStatus {
 
 interface ServiceListings {
   readonly listed: readonly string[];
-  /** Those of them that the last looks did not find: not yet so often, or for so long, that they are gone. */
+  /** Those of them that the last looks did not find: not yet this often, or for this long, that they are gone. */
   readonly missed: readonly string[];
   readonly gone: readonly GoneListing[];
   /** A facilitator lists a job with its first payment. */

@@ -52,7 +52,7 @@ export interface QuotePorts extends TermsPorts {
   readonly log: OperatorLog;
 }
 
-/** How many quotes may wait to be recorded after their answers: a crash can lose so many. A quote beyond it is recorded before. */
+/** How many quotes may wait to be recorded after their answers: a crash can lose this many. A quote beyond it is recorded before. */
 const mostBehind = 256;
 
 /** A quote for these terms, which anyone may pay for anything if they say no more. Its random salt makes its digest unique. */

@@ -11,12 +11,12 @@ import type { Lane } from '../../ledger/store/lane.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 
 const pollMs = 2_000;
-/** A condition that no process has reported for so long is resolved. */
+/** A condition that no process has reported for this long is resolved. */
 const quietSecs = 20;
-/** The database's clock may differ so much from this machine's; a look at it may take a second. */
+/** The database's clock may differ this much from this machine's; a look at it may take a second. */
 const maxOffsetMs = 5_000;
 const databaseMs = 10_000;
-/** The database is unreachable for so long before the sender tells the operator, and before every other process does. */
+/** The database is unreachable for this long before the sender tells the operator, and before every other process does. */
 const patience = { senderMs: 15_000, otherMs: 90_000 };
 
 export interface Reporting {

@@ -14,7 +14,7 @@ export interface AlertReport {
   /** Where the alerts go. */
   readonly receivers: readonly string[];
   readonly repeatSecs: number;
-  /** A condition that no process has reported for so long is resolved. */
+  /** A condition that no process has reported for this long is resolved. */
   readonly quietSecs: number;
 }
 
@@ -105,7 +105,7 @@ export async function takeAlertMessages(pool: pg.Pool, receiver: string, max: nu
   }));
 }
 
-/** Of so many dead letters, the newest, those of each service are counted. */
+/** Of this many dead letters, the newest, those of each service are counted. */
 export const countedDeadLetters = 10_000;
 
 /** The services with dead letters, with their number and the newest one. */

@@ -25,7 +25,7 @@ export interface Admission extends RateLimit {
   readonly accountId: number | undefined;
   /** The most micros that it may cost; 0 for a free model. */
   readonly holdMicros: bigint;
-  /** Where so many micros are available the caller will retry with a smaller hold: the refusal is not recorded. */
+  /** Where this many micros are available the caller will retry with a smaller hold: the refusal is not recorded. */
   readonly leastMicros?: bigint | undefined;
 }
 

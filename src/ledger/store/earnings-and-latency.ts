@@ -81,7 +81,7 @@ function percentilesOf(values: readonly (number | null)[] | null | undefined): P
   return { p50: values?.[0] ?? null, p95: values?.[1] ?? null };
 }
 
-/** Of so many at most is the number told. */
+/** The largest number that is counted. */
 export const countedUnknown = 1_000;
 
 /** Payments whose settlement has no known outcome, as the read model has them. */

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type pg from 'pg';
 import { queriesOn } from './database.ts';
 
-/** What guesses are counted by: so many of it are free, and each one above makes its wait twice as long. */
+/** What guesses are counted by: this many of it are free, and each one above makes its wait twice as long. */
 export interface GuessSubject {
   readonly subject: string;
   readonly free: number;
@@ -54,7 +54,7 @@ export async function forgetGuesses(
     .execute();
 }
 
-/** Operators at whose second factor at least so many guesses were made from one subject, within a day of the last. */
+/** Operators at whose second factor at least this many guesses were made from one subject, within a day of the last. */
 export async function listGuessed(
   pool: pg.Pool,
   leastGuesses: number,

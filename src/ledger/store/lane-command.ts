@@ -37,7 +37,7 @@ export interface CallOrder {
   readonly limit: number;
   /** Whether the others of its key wait for it while it is a dead letter. */
   readonly keepsPlace: boolean;
-  /** After so many failed attempts the others no longer wait for it; undefined: as long as it has attempts. */
+  /** After this many failed attempts the others no longer wait for it; undefined: as long as it has attempts. */
   readonly maxFailures: number | undefined;
 }
 

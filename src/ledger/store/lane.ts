@@ -74,7 +74,7 @@ interface Waiting {
 export interface AppendOptions {
   /** Money has already moved: it is never refused because too many wait. */
   readonly urgent?: boolean;
-  /** No answer depends on it: it may wait so long for another append, to share its batch, commit and lock. */
+  /** No answer depends on it: it may wait this long for another append, to share its batch, commit and lock. */
   readonly mayWaitMs?: number;
 }
 

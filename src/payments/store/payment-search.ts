@@ -12,7 +12,7 @@ const words = sql.raw<number[]>(
   `array[${Array.from({ length: 16 }, (_, word) => `get_byte(transaction, ${2 * word}) * 256 + get_byte(transaction, ${2 * word + 1})`).join(', ')}]`,
 );
 const digitsAWord = 4;
-/** Wherever they begin, so many digits have a whole word in them. */
+/** Wherever they begin, this many digits have a whole word in them. */
 const fewestInside = 2 * digitsAWord - 1;
 
 /** The words that digits contain, for each place within a word at which they may begin. */

@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { areEqualSecrets } from '../../base/values/equal-secrets.ts';
 import type { RotatingSecret } from '../../base/values/rotating-secret.ts';
 
-/** A form may stay open for so long. */
+/** A form may stay open for this long. */
 const maxAgeMs = 86_400_000;
 const maxSkewMs = 60_000;
 

@@ -15,7 +15,7 @@ const generous: ReaderBounds = {
   maxBytes: 10_000 * megabyte,
 };
 
-/** An app whose answer has so many megabytes. */
+/** An app whose answer has this many megabytes. */
 async function serve(bounds: Partial<ReaderBounds>, megabytes: number) {
   const app = fastify();
   boundReaders(app, { ...generous, ...bounds });

@@ -19,7 +19,7 @@ export function holdLane(database: TestDatabase): Promise<() => Promise<void>> {
   return holdOpen(database, 'select from tollbook.lane_lock for update');
 }
 
-/** Waits until so many appends wait for a lock. */
+/** Waits until this many appends wait for a lock. */
 export function appendsWait(database: TestDatabase, count: number): Promise<void> {
   return eventually(async () => {
     const { rowCount } = await database.asOwner((owner) =>

@@ -222,7 +222,7 @@ test('two gateways share the rounds of a rate: one of them asks, and both offer 
   );
   expect(await amounts()).toEqual(['3590400', '3590400']);
 
-  // the database's clock goes back by an hour: neither is the next round an hour away, nor does this one last so long
+  // the database's clock goes back by an hour: neither is the next round an hour away, nor does this one last this long
   source.body = '{"rate": 3200}';
   await database.moveClock(-3_600);
   await eventually(async () => expect(await amounts()).toEqual(['3264000', '3264000']));

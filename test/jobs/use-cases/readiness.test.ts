@@ -30,7 +30,7 @@ mode = "lease"
 token = "env:RUNNER_TOKEN"
 `;
 
-/** Makes the open calls look as if they had been waiting for so long. */
+/** Makes the open calls look as if they had been waiting for this long. */
 function age(database: TestDatabase, seconds: number): Promise<unknown> {
   return database.asOwner((owner) =>
     owner.query(`update tollbook.call set due_at = due_at - interval '${seconds} seconds'`),

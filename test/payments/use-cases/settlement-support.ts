@@ -85,7 +85,7 @@ export async function reaches(
   await (database ? soon(database, isReached) : eventually(isReached));
 }
 
-/** The times of later blocks are so much later, for all later tests of the file as well. */
+/** The times of later blocks are this much later, for all later tests of the file as well. */
 export async function moveChainClock({ rpcUrl }: TestChain, secs: number): Promise<void> {
   await askNode(rpcUrl, 'evm_increaseTime', [secs]);
   await askNode(rpcUrl, 'evm_mine', []);

@@ -12,7 +12,7 @@ import { eventually } from '../../support/wait.ts';
 const chromium = useBrowser();
 const sessionCookie = 'tollbook.session_token';
 
-/** A user with so much credit. */
+/** A user with this much credit. */
 async function signInWith(gateway: IdentityGateway, browser: Browser, micros: bigint): Promise<void> {
   await signInByWallet(browser);
   const userId = (await browser.get('/api/auth/get-session')).json.user.id as string;

@@ -45,7 +45,7 @@ export function foldTopUp(events: readonly RecordedEvent[], callId: number): Top
   return state;
 }
 
-/** The credit to take back so that it is reversed for so many atoms in all: in proportion, rounded down, and with the last atom all. */
+/** The credit to take back so that it is reversed for this many atoms in all: in proportion, rounded down, and with the last atom all. */
 export function microsToReverse({ micros, atoms, reversedMicros }: TopUpState, reversedFor: bigint): bigint {
   return (micros * reversedFor) / atoms - reversedMicros;
 }

@@ -213,7 +213,7 @@ export function microsOfAtoms(atoms: bigint, atomsPerUnit: bigint): bigint {
 const weiPerUnit = 10n ** 18n;
 
 /**
- * The most that the gas of one transaction for a spend may cost, in wei: so many percent of the spend's amount.
+ * The most that the gas of one transaction for a spend may cost, in wei: this many percent of the spend's amount.
  * @param atomsPerNativeUnit the value of 10^18 wei in the token's atoms
  */
 export function gasBoundWei(amountAtoms: bigint, atomsPerNativeUnit: bigint, percent: number): bigint {

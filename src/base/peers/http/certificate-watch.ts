@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { AlertCondition } from '../../values/alert-condition.ts';
 
-/** A failed certificate is trouble for so long, unless a connection to the same host succeeds. */
+/** A failed certificate is trouble for this long, unless a connection to the same host succeeds. */
 const rememberMs = 900_000;
 /** More hosts than a configuration names. */
 const maxHosts = 100;

@@ -23,7 +23,7 @@ export interface LeaseRequest {
 }
 
 export type LeaseGrant =
-  /** The lease is the runner's for so long. */
+  /** The lease is the runner's for this long. */
   | { readonly kind: 'held'; readonly lastsMs: number }
   /** Another attempt has the call, or it is no longer needed. */
   | { readonly kind: 'lost' }

@@ -100,7 +100,7 @@ export function afterLook(
   };
 }
 
-/** `gone`: two conclusive looks did not find it, the first of them longer than the grace ago. `missed`: not yet for so long. */
+/** `gone`: two conclusive looks did not find it, the first of them longer than the grace ago. `missed`: not yet for this long. */
 export type ListingVerdict = 'listed' | 'missed' | 'gone' | 'never_listed';
 
 export function judgeListing(

@@ -6,7 +6,7 @@ export type MissedPolicy = (typeof missedPolicies)[number];
 
 export interface MissedTerms {
   readonly missed: MissedPolicy;
-  /** Of the missed times, at most so many fire with `all`: the newest. */
+  /** Of the missed times, at most this many fire with `all`: the newest. */
   readonly missedMost: number;
   /** A time that is older than this was missed. */
   readonly missedAfterSecs: number;
@@ -21,7 +21,7 @@ export interface DueFirings {
   readonly untilMs: number;
 }
 
-/** So many due times are handled in one step: to find one takes about 0.2 ms, in which the process does nothing else. */
+/** This many due times are handled in one step: to find one takes about 0.2 ms, in which the process does nothing else. */
 const mostAtOnce = 100;
 
 /** More skipped times are not counted one by one. */

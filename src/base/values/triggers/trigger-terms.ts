@@ -13,7 +13,7 @@ export interface CronTerms extends MissedTerms {
   readonly schedule: CronSchedule;
 }
 
-/** Which blocks count: those that the chain calls final, or those with so many blocks above them. */
+/** Which blocks count: those that the chain calls final, or those with this many blocks above them. */
 export type Finality = 'final' | { readonly confirmations: number };
 
 /** What a trigger fires at. */

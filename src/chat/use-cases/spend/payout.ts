@@ -30,7 +30,7 @@ interface Due extends NewPayout {
   readonly checks?: number;
 }
 
-/** After so many checks, about two minutes, the operator gets an alert about a transaction that does not land. */
+/** After this many checks, about two minutes, the operator gets an alert about a transaction that does not land. */
 const suspectChecks = 7;
 const pauses = { firstMs: 1_000, longestMs: 60_000 };
 /** By how much the chain's clock may lag ours when a spend's expiry is judged. */

@@ -117,7 +117,7 @@ function isSame(one: Lot, other: Lot): boolean {
   return one.since === other.since && one.quoteDigest === other.quoteDigest;
 }
 
-/** Up to so many atoms of the items taken last, the newest first. */
+/** Up to this many atoms of the items taken last, the newest first. */
 function takeBack(item: OpenItem, atoms: bigint): Lot[] {
   const back: Lot[] = [];
   let left = atoms;

@@ -11,7 +11,7 @@ import type { LedgerSource } from './source.ts';
 
 const dayMs = 86_400_000;
 
-/** Items are put together by their age: at most so many whole days; a last bucket takes the others. */
+/** Items are put together by their age: at most this many whole days; a last bucket takes the others. */
 const bucketDays = [7, 30, 60, 90] as const;
 
 /** The names of the buckets, such as `8-30`. */

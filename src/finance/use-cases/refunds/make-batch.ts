@@ -9,7 +9,7 @@ const rowsAtOnce = 1_000;
 
 export interface BatchOrder {
   readonly network: Caip2;
-  /** The most refunds in it: a block has room for so many transfers. */
+  /** The most refunds in it: a block has room for this many transfers. */
   readonly max: number;
 }
 

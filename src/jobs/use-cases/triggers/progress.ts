@@ -26,9 +26,9 @@ export interface FollowedTriggers {
   readonly chain: readonly ChainTrigger[];
 }
 
-/** A time fires a moment after it has come; so much later the operator is alerted. */
+/** A time fires a moment after it has come; this much later the operator is alerted. */
 const lateAfterSecs = 120;
-/** For so long a chain may not answer before the operator is alerted. */
+/** For this long a chain may not answer before the operator is alerted. */
 const troubleAfterSecs = 300;
 
 /** How far each trigger is. One that no gateway has seen yet is left out. */

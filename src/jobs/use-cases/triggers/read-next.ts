@@ -14,7 +14,7 @@ export interface NextBlocks {
 
 /** Some nodes allow no more. */
 const widestRange = 2_000n;
-/** The range is doubled after so many answers in a row. */
+/** The range is doubled after this many answers in a row. */
 const growAfter = 8;
 /**
  * So near to the head, blocks are read one by one, by their hash: a lagging node at the same address answers a range with the logs that it

@@ -54,7 +54,7 @@ export interface Chain {
   readSignedBy(transaction: Hex): Promise<RpcAnswer<SignedBy | undefined>>;
   /** How many nonces an account, or a Safe, has used up to exactly this block. */
   readSpentNonces(sender: Address, blockHash: Hex): Promise<RpcAnswer<number>>;
-  /** The transfers of so many atoms to an address in a range of blocks, both ends included. */
+  /** The transfers of this many atoms to an address in a range of blocks, both ends included. */
   findTransfers(
     wanted: WantedTransfers,
     fromBlock: bigint,

@@ -4,7 +4,7 @@ import type { Ask } from './blocks.ts';
 import { mayBeRange } from './log-range.ts';
 import { readChunk } from './transfer-chunk.ts';
 
-/** Transfers of a token of exactly so many atoms to an address, from anyone. */
+/** Transfers of a token of exactly this many atoms to an address, from anyone. */
 export interface WantedTransfers {
   readonly asset: Address;
   readonly to: Address;

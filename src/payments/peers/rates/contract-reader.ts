@@ -28,7 +28,7 @@ export function contractReader(
       if (id.kind === 'problem') return id;
       return id.value === BigInt(chainId) ? { kind: 'read', value: true } : problem('wrong_chain');
     },
-    /** The words of 32 bytes that a function returns; `malformed` if there are not exactly so many. */
+    /** The words of 32 bytes that a function returns; `malformed` if there are not exactly this many. */
     async words(
       contract: Address,
       data: Hex,

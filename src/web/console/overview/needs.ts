@@ -16,7 +16,7 @@ export interface Need {
   readonly path: string | undefined;
 }
 
-/** So many dead letters are grouped by cause. */
+/** This many dead letters are grouped by cause. */
 const groupedDeadLetters = 2_000;
 const shownCauses = 5;
 

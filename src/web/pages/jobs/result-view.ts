@@ -6,7 +6,7 @@ import type { Receipt } from '../../../jobs/http/schemas/receipt.ts';
 import { copyButton, count, time } from '../elements.ts';
 import { isJson } from './form-values.ts';
 
-/** A page shows so much of a result; the rest is in the file. */
+/** A page shows this much of a result; the rest is in the file. */
 const maxShownChars = 16_000;
 const maxShownBytes = 4 * maxShownChars;
 

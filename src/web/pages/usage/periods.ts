@@ -65,7 +65,7 @@ export function totalsOf(rows: readonly UsageSums[]): UsageTotals {
   };
 }
 
-/** The day so many days before another one. */
+/** The day this many days before another one. */
 export function daysBefore(day: string, days: number): string {
   return dayOf(Date.parse(day) - days * dayMs);
 }

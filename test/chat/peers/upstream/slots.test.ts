@@ -3,7 +3,7 @@ import { createSlots, type Slot } from '../../../../src/chat/peers/upstream/slot
 
 const limits = { maxConcurrent: 4, maxConcurrentFree: 2, stalledReaderTimeoutMs: 1_000 };
 
-/** A slot whose reader has been stalled for so long. */
+/** A slot whose reader has been stalled for this long. */
 function stalled(slot: Slot | undefined, forMs: number): { readonly ended: () => boolean } {
   const endStalled = vi.fn<() => void>(() => slot?.release());
   if (slot) slot.occupant = { stalledSinceMs: performance.now() - forMs, endStalled };

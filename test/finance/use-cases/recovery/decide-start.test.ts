@@ -28,7 +28,7 @@ async function onRecord(change: string): Promise<TestDatabase> {
 const decide = ({ pool }: TestDatabase, anchors: readonly Anchor[] = []) =>
   decideStart({ pool, compareAnchors: () => compareAnchors(pool, testVerifier, anchors), patienceMs: 0 });
 
-/** An anchor with a checkpoint of so many events. */
+/** An anchor with a checkpoint of this many events. */
 const anchorOf = async (database: TestDatabase, size: number): Promise<Anchor> => ({
   name: 'a',
   place: 'an anchor',

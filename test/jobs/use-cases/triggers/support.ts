@@ -16,7 +16,7 @@ export const receiver: Address = `0x${'cd'.repeat(20)}`;
 export interface EventChain {
   readonly url: string;
   readonly token: Address;
-  /** Mints so many atoms for each; one transaction each, which a block of its own includes. */
+  /** Mints this many atoms for each; one transaction each, which a block of its own includes. */
   mint(...atoms: readonly number[]): Promise<readonly Hex[]>;
   mine(blocks: number): Promise<void>;
   /** Replaces all blocks above a height. The signed transactions are included again, in the second of them. */
