@@ -32,9 +32,9 @@ export interface FeatureParts {
   readonly facilitatorAuth?: AuthorizeCall | undefined;
   readonly mailer?: Mailer | undefined;
   readonly pageAddition?: PageAddition | undefined;
-  /** Undefined where nothing is measured. */
+  /** Undefined if nothing is measured. */
   readonly metrics?: Metrics | undefined;
-  /** Undefined where requests are not traced. */
+  /** Undefined if requests are not traced. */
   readonly tracing?: Tracing | undefined;
   /** The same for every feature: whether a load balancer should send requests to this process. */
   readonly readiness: () => Readiness;

@@ -79,7 +79,7 @@ interface LedgerOptions extends Pick<GatewayOptions, 'databaseUrl' | 'databaseCo
 
 /**
  * Returns the role that the gateway's connections take; undefined, with a warning, if the database's user may not take it.
- * @throws where migrations are pending
+ * @throws if migrations are pending
  */
 async function checkDatabase(databaseUrl: string, logger: Logger): Promise<string | undefined> {
   await refusePendingMigrations(databaseUrl);

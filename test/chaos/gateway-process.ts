@@ -8,7 +8,7 @@ import { type GuardedChild, startGuardedChild } from './guarded-child.ts';
 export interface GatewaySlot {
   readonly name: string;
   readonly url: string;
-  /** SIGKILL; false where nothing runs. */
+  /** SIGKILL; false if nothing runs. */
   kill(): boolean;
   /** SIGSTOP, and SIGCONT after `ms`, or at once by `thaw`. */
   freeze(ms: number): void;

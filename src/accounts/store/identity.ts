@@ -151,7 +151,7 @@ export async function isUserDisabled(pool: pg.Pool, userId: string): Promise<boo
   return row !== undefined;
 }
 
-/** Disables the user of an account in all processes immediately, or enables it again. False where nothing changed. */
+/** Disables the user of an account in all processes immediately, or enables it again. False if nothing changed. */
 export function setAccountDisabled(pool: pg.Pool, accountId: number, isDisabled: boolean): Promise<boolean> {
   return callFunction(pool, 'set_account_disabled', [accountId, isDisabled]);
 }

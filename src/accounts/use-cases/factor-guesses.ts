@@ -38,7 +38,7 @@ function subjectsOf(guesser: Guesser, what: 'code' | 'other'): readonly GuessSub
 export type Guess =
   | {
       readonly kind: 'counted';
-      /** It was right: its origin begins anew. */
+      /** The code was right: the count of its origin starts at zero. */
       right(): Promise<void>;
       /** It was not: the owner is notified if there were many wrong codes. */
       wrong(): void;

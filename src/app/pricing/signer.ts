@@ -69,7 +69,7 @@ export function operatorOf(signer: QuoteSigner, timeoutMs: number): Operator {
 /**
  * r, s and v with the lower s, which is the one that contracts accept, and the v that recovers the account: a KMS returns either s, and
  * no v. Undefined if the bytes are not a signature of this account.
- * @throws where r or s is not a number of the curve
+ * @throws if r or s is not a number of the curve
  */
 function canonicalSignature(
   address: Address,

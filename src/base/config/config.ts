@@ -68,9 +68,9 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   readonly topUps: readonly TopUpConfig[];
   /** Undefined if there are no user accounts. */
   readonly identity: IdentityConfig | undefined;
-  /** Undefined where customers have no pages. */
+  /** Undefined if customers have no pages. */
   readonly pages: PagesConfig | undefined;
-  /** Undefined where operators have no console. */
+  /** Undefined if operators have no console. */
   readonly console: ConsoleConfig | undefined;
   readonly runners: readonly RunnerConfig[];
   /** What calls jobs without payments. */
@@ -83,13 +83,13 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   /** Undefined if no discovery service is watched, or the feature x402 is off. */
   readonly discovery: DiscoveryConfig | undefined;
   readonly retention: RetentionConfig;
-  /** Undefined where results go into the database alone. */
+  /** Undefined if results go into the database alone. */
   readonly resultStore: ResultStoreConfig | undefined;
-  /** Undefined where clients are not called, or the feature x402 is off. */
+  /** Undefined if clients are not called, or the feature x402 is off. */
   readonly callbacks: CallbacksConfig | undefined;
-  /** Undefined where nothing is measured. */
+  /** Undefined if nothing is measured. */
   readonly metrics: MetricsConfig | undefined;
-  /** Undefined where requests are not traced. */
+  /** Undefined if requests are not traced. */
   readonly traces: TracesConfig | undefined;
   /** Undefined if the ledger is not sealed. */
   readonly log: LogConfig | undefined;

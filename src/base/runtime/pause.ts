@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Waits; false where `signal` aborted before. Never rejects. */
+/** Waits; false if `signal` aborted before. Never rejects. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<boolean> {
   try {
     await sleep(ms, undefined, signal && { signal });

@@ -1,7 +1,7 @@
 /** Requests that wait for something to be there. However many wait for the same, one of them looks at a time. */
 export interface SharedPolling<T> {
   /**
-   * What a look of this one found; nothing where `over` aborts first, or when the process shuts down.
+   * The finding of a look that this caller shares; nothing if `over` aborts first, or when the process shuts down.
    * @param key the same for callers that may share the findings
    */
   wait(key: string, look: () => Promise<readonly T[]>, over: AbortSignal): Promise<readonly T[]>;

@@ -4,7 +4,7 @@ import { Balances, type Balance, type Move } from './entry.ts';
 export interface MappedAccount {
   /** As the chart of accounts has it: `Income:Jobs:1:0`, or `Income:Jobs` for all jobs. */
   readonly account: string;
-  /** Of the same kind; undefined where only the code differs. */
+  /** Of the same kind; undefined if only the code differs. */
   readonly name: string | undefined;
   readonly code: string | undefined;
 }

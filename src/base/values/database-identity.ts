@@ -1,6 +1,6 @@
 /** What tells a database from its copies, as far as PostgreSQL says it. */
 export interface DatabaseIdentity {
-  /** Decimal. A server that was made from a copy of the files has it too. Undefined where PostgreSQL refuses to tell it. */
+  /** Decimal. A server that was made from a copy of the files has it too. Undefined if PostgreSQL refuses to tell it. */
   readonly systemIdentifier: string | undefined;
   /** The database's number (OID) in its server: one that was restored from a dump has another. */
   readonly oid: number;

@@ -42,7 +42,7 @@ export function isMeantAsOrder(body: Buffer): boolean {
   return body.subarray(0, prefix.length).equals(Buffer.from(prefix));
 }
 
-/** What keeps an order from being paid now, in words; undefined where nothing does. */
+/** What keeps an order from being paid now, in words; undefined if nothing does. */
 export function orderFault(
   secrets: RotatingSecret | undefined,
   text: string,

@@ -224,7 +224,7 @@ const uploadsAtOnce = 50;
 
 /**
  * Deletes the parts of uploads that no receipt leads to; returns whether there may be more.
- * @throws where parts could not be deleted: after those of all other uploads
+ * @throws if parts could not be deleted: after those of all other uploads
  */
 export async function removeUnusedUploads(context: StoringPorts): Promise<boolean> {
   const uploads = await findUnusedUploads(context.pool, uploadsAtOnce);

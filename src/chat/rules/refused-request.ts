@@ -51,7 +51,7 @@ export function refusedRequestError(error: ChatError | undefined): OpenAiError {
   };
 }
 
-/** Undefined where nothing is left. */
+/** Undefined if nothing is left. */
 function withoutSecrets(message: string): string | undefined {
   const text = secrets.reduce((left, pattern) => left.replaceAll(pattern, '…'), message).trim();
   return /\p{L}/u.test(text) ? text.slice(0, maxLength).toWellFormed() : undefined;

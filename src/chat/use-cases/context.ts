@@ -55,7 +55,7 @@ export interface ChatContext {
   readonly running: PromiseTracker;
   /** True in the second half of a shutdown's grace period: admitted requests are finished, others refused. */
   readonly tooLate: () => boolean;
-  /** Undefined where requests are not traced. */
+  /** Undefined if requests are not traced. */
   readonly tracing?: Tracing | undefined;
   readonly log: OperatorLog;
 }

@@ -47,7 +47,7 @@ export type PaymentAnswer =
       /** The version the payment came in: its answer goes back in the same. */
       readonly x402Version: 1 | 2;
       readonly receiptToken: string;
-      /** For others than the payer; undefined where receipts are not signed, and once the payment was refunded. */
+      /** For others than the payer; undefined if receipts are not signed, and once the payment was refunded. */
       readonly signedReceipt: Signed | undefined;
       readonly replayed: boolean;
     }

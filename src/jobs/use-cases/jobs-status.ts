@@ -45,7 +45,7 @@ interface CallQueue {
   readonly openSettlements: Backlog;
   /** Those that were started, and are neither recorded nor given up. */
   readonly startedRefunds: Backlog;
-  /** Undefined where clients are not called back. */
+  /** Undefined if clients are not called back. */
   readonly dueCallbacks?: Backlog;
 }
 

@@ -37,7 +37,7 @@ export const recoveryEvents = {
     ...recordOnly,
     schema: z.strictObject({
       generation,
-      /** The log's names; absent where nothing is sealed. */
+      /** The log's names; absent if nothing is sealed. */
       origin: origin.optional(),
       new_origin: origin.optional(),
       /** The largest checkpoint of the lost history that an anchor holds. */

@@ -21,7 +21,7 @@ export interface LaneConnection {
   append(statement: string): Promise<Answer>;
   /** The same for a statement that reads. */
   read<T>(statement: string): Promise<T>;
-  /** Waits; false where close() ended the wait. */
+  /** Waits; false if close() ended the wait. */
   pause(ms: number): Promise<boolean>;
   readonly closed: boolean;
   close(): Promise<void>;

@@ -9,7 +9,7 @@ export function sendHeartbeat(pool: pg.Pool, processId: string, silentSecs: numb
 }
 
 /**
- * Whether a process has sent no heartbeat for `silentSecs`. False where `by` itself had a gap in that time:
+ * Whether a process has sent no heartbeat for `silentSecs`. False if `by` itself had a gap in that time:
  * then it, or the database, was unreachable, and other processes may have been too.
  */
 export function isProcessSilent(

@@ -51,7 +51,7 @@ export function endRound<Payload extends object>(
   return callFunction(pool, 'end_round', [kind, queue, key, round, dueMs, payload, error ?? null]);
 }
 
-/** A process still works on its round. False if another one has begun the next one. */
+/** A process still works on its round. False if another process has begun the next round. */
 export function renewRound(
   pool: pg.Pool,
   { kind, queue, key }: TaskName,

@@ -85,7 +85,7 @@ export function grant(known: PaymentState, wish: Wish): Granted {
     case 'note_sent': {
       if (!refunding) return refuse('not_started');
       const { transaction, senderNonce } = sentRefund(wish.data, refunding);
-      // the same again changes nothing, unless the node tells the nonce by now
+      // the same again changes nothing, unless the node reports the nonce now
       return refunding.transaction === transaction && refunding.senderNonce === senderNonce
         ? { kind: 'record', events: [] }
         : record({ type: 'refund_sent', data: { ...named, ...wish.data } });

@@ -59,7 +59,7 @@ export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: num
       sql<string>`(${ref('amount')} - ${ref('refunded_amount')})::text`.as('amount'),
       cast<string>('amount', 'text').as('paid_amount'),
       cast<string>('refunded_amount', 'text').as('refunded_amount'),
-      // null where only the facilitator or the operator reported the payment
+      // null if only the facilitator or the operator reported the payment
       cast<string | null>('block_number', 'text').as('block_number'),
       time(ref('refund_due_since').$notNull()).as('since'),
       sql<number>`greatest(0, floor(extract(epoch from ${ref('clock.now')} - ${ref('refund_due_since')})))::bigint`.as(

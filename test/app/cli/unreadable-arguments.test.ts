@@ -167,7 +167,7 @@ const unreadable: Readonly<Record<string, readonly string[]>> = {
 
 const env = { DATABASE_URL: 'postgresql://ada@127.0.0.1:1/books', TOLLBOOK_CALLER_KEY: hash };
 
-/** Undefined where these arguments were refused, before the database or a node was asked for anything. */
+/** Undefined if these arguments were refused, before the database or a node was asked for anything. */
 async function acceptance(args: readonly string[]): Promise<string | undefined> {
   const { code, stdout, stderr } = await tollbook(args, env);
   const isRefused =

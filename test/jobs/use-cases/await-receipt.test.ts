@@ -110,7 +110,7 @@ test('a waited-for receipt comes in its present state when its time is over, and
   expect((await gateway.get(`${path}?wait_secs=60`)).json.state).toBe('dead_lettered');
 });
 
-test('an unknown receipt is not waited for, and a time beyond a minute or none is refused', async () => {
+test('an unknown receipt is answered without waiting, and a wait of more than a minute or an invalid one is refused', async () => {
   const gateway = await start(await createDatabase());
   const unknown = await gateway.get(`/x402/receipts/0x${'ab'.repeat(32)}?wait_secs=60`);
   expect([unknown.status, unknown.json.code]).toEqual([404, 'receipt_not_found']);

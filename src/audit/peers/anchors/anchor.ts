@@ -40,7 +40,7 @@ export interface Anchor {
   publish(head: AnchoredHead, over: AnchorReading): Promise<AnchorAnswer>;
   /** The newest checkpoint that was published to it; undefined if it cannot be read. */
   readonly newest: ((origin: string) => Promise<AnchorReading>) | undefined;
-  /** The ether of its key, and the cost of publishing one head; absent where publishing is free. */
+  /** The ether of its key, and the cost of publishing one head; absent if publishing is free. */
   readonly funds?: () => Promise<RpcAnswer<Funds>>;
   close(): Promise<void>;
 }

@@ -5,7 +5,7 @@ export interface ReadingLimits<Kept> {
   /** Of the whole answer: beyond it nothing more is read. */
   readonly maxBytes: number;
   /**
-   * What is kept of an element of the array `result`; undefined where nothing is. Left out, no element
+   * What is kept of an element of the array `result`; undefined if nothing is. Left out, no element
    * is looked at.
    * @throws if the element is not one that was asked for
    */

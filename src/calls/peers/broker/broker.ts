@@ -8,7 +8,7 @@ export type BrokerState =
   /** It answers, and did not store the last call: its stream is full, for instance. */
   | { readonly kind: 'refusing'; readonly detail: string };
 
-/** What is wrong with the broker; undefined where nothing is. */
+/** What is wrong with the broker; undefined if nothing is. */
 export function describeBroker(state: BrokerState): string | undefined {
   switch (state.kind) {
     case 'ready':

@@ -37,7 +37,7 @@ function endUnused({ pool, running, log }: Recording, { facts }: AcceptedSpend):
 }
 
 /**
- * Records that an answer is about to be delivered, which its spend pays for from then on. False when another process has
+ * Records that the answer is about to be delivered: from then on its spend pays for it. False when another process has
  * released the spend. Waits for the ledger as long as it takes: until it answers, the spend may be earned as well as released,
  * so neither delivering nor refusing would be right.
  */

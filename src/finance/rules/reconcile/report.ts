@@ -52,7 +52,7 @@ export interface PinnedLedger {
   readonly size: number;
   /** base64. */
   readonly root: string;
-  /** The signed head of that size; undefined where nothing is sealed. */
+  /** The signed head of that size; undefined if nothing is sealed. */
   readonly checkpoint: string | undefined;
   /** Its first error. */
   readonly fault: { readonly seq: number; readonly words: string } | undefined;

@@ -185,7 +185,7 @@ function streamOf({ network, transaction }: NamedTransaction): string {
   return costStream(chainIdOf(network) ?? 0, transaction);
 }
 
-/** The transaction of the operator that an event names; undefined where somebody else has sent it. */
+/** The transaction of the operator that an event names; undefined if somebody else has sent it. */
 function namedIn(event: SendingEvent): NamedTransaction | undefined {
   const { network } = event.data;
   const of = (transaction: string, purpose: CostPurpose, from: string): NamedTransaction => ({

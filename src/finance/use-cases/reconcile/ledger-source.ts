@@ -22,7 +22,7 @@ import { ExportVerifier, type GivenCheckpoint } from '../../../audit/use-cases/v
 export interface LedgerSource {
   /** Events to read. */
   readonly size: number;
-  /** The signed tree head of that size; undefined where nothing is sealed. */
+  /** The signed tree head of that size; undefined if nothing is sealed. */
   readonly checkpoint: GivenCheckpoint | undefined;
   readonly verifier: NoteVerifier | undefined;
   /** All leaves in order; there may be more than `size`. */

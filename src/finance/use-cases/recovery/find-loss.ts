@@ -12,7 +12,7 @@ export interface Loss {
   readonly keptSeq: number;
   /** The largest checkpoint of the lost history. */
   readonly anchored: TreeHead | undefined;
-  /** Undefined where nothing tells at which event the histories part. */
+  /** Undefined if nothing tells at which event the histories part. */
   readonly lostFrom: number | undefined;
   readonly lostTo: number | undefined;
   /** Unix seconds: the time of the last event that is certainly kept; undefined if that is unknown. */

@@ -12,7 +12,7 @@ import { doesGatewayRun } from './running-gateways.ts';
 export interface GoLiveOrder {
   readonly operator: string;
   readonly why: string;
-  /** The signer of the log's first generation; undefined where nothing is sealed. */
+  /** The signer of the log's first generation; undefined if nothing is sealed. */
   readonly signer: NoteSigner | undefined;
   readonly anchors: readonly Anchor[];
 }

@@ -30,14 +30,14 @@ export interface RecoveryOrder {
   readonly sinceSecs: number;
   readonly operator: string;
   readonly why?: string;
-  /** The signer of the log's first generation; undefined where nothing is sealed. */
+  /** The signer of the log's first generation; undefined if nothing is sealed. */
   readonly signer: NoteSigner | undefined;
   /** The generation when the order was decided on. */
   readonly after: number;
 }
 
 /**
- * Begins the next generation of the log, ends the halt, and records that this database continues the ledger. Undefined where
+ * Begins the next generation of the log, ends the halt, and records that this database continues the ledger. Undefined if
  * another command has begun a generation meanwhile.
  */
 export async function beginRecovery(ledger: Ledger, order: RecoveryOrder): Promise<Recovery | undefined> {

@@ -333,7 +333,7 @@ function transferStreams({ network, transaction }: Omit<TransferPlace, 'log_inde
   return `transfer:${chainIdOf(network) ?? 0}:${transaction}:`;
 }
 
-/** The valid record of a transfer: undefined where nothing was recorded, or if the record was reversed. */
+/** The valid record of a transfer: undefined if nothing was recorded, or if the record was reversed. */
 function standing(events: readonly RecordedEvent[]): {
   readonly version: number;
   readonly record: UnexplainedTransferRecord | undefined;

@@ -72,7 +72,7 @@ const word = hexBytes
   .refine((text) => text === '0x' || text.length === 66)
   .transform((text) => (text === '0x' ? undefined : BigInt(text)));
 
-/** The first block at a time or later, up to `last`; undefined where `last` is older. */
+/** The first block at a time or later, up to `last`; undefined if `last` is older. */
 async function firstBlockSince(
   ask: Ask,
   timestampSecs: number,

@@ -27,7 +27,7 @@ export type CallEnd =
   | 'inconclusive'
   | {
       readonly failed: string;
-      /** The payment that the peer had received and may itself have provoked the failure; absent where nothing was sent. */
+      /** The payment that the peer had received and may itself have provoked the failure; absent if nothing was sent. */
       readonly provokedBy?: PaymentSource | undefined;
     };
 

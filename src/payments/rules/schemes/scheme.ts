@@ -89,7 +89,7 @@ export interface PaymentScheme {
   /** What the payer signs, 32 bytes: a contract account is asked about it. */
   digest(payment: SchemePayment): Hex;
 
-  /** `extra` of a version 1 offer; undefined where version 1 clients cannot pay this way. */
+  /** `extra` of a version 1 offer; undefined if version 1 clients cannot pay this way. */
   offerExtraV1(offer: Omit<OfferTerms, 'amount'>): Readonly<Record<string, string>> | undefined;
 
   /** `extra` of a version 2 offer. The flow adds the quote's digest. */

@@ -22,7 +22,7 @@ export function readMembers(
   return { json, mistakes: { of, others: [] } };
 }
 
-/** Undefined where nothing was typed into any of its members. */
+/** Undefined if nothing was typed into any of its members. */
 function readObject(
   members: readonly Member[],
   fields: URLSearchParams,

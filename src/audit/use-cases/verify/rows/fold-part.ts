@@ -133,7 +133,7 @@ function statusesOf(events: readonly RecordedEvent[]): ExpectedCall['statuses'] 
   return statuses;
 }
 
-/** The row of `tollbook.chat_hold` of a completion; undefined where nothing is held for it any more, or never was. */
+/** The row of `tollbook.chat_hold` of a completion; undefined if nothing is held for it any more, or never was. */
 function holdRowOf(events: readonly RecordedEvent[]): (ExpectedRow & { chat_id: string }) | undefined {
   const held = events.find(({ type }) => type === 'credit_held');
   if (held?.type !== 'credit_held') return undefined;
