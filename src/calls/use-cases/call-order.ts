@@ -35,8 +35,8 @@ export function callOrder(
 }
 
 /**
- * Releases the other calls of a call's key where it has failed as often as its policy says in leases that ended without an outcome: a call that
- * kills its runners reports none.
+ * Releases the other calls of a call's key once it has failed as often as its policy permits. Leases that ended without an outcome count: a call
+ * that kills its runners reports no outcome.
  */
 export async function passTurn({ config, lane }: AttemptPorts, call: LeasedCall): Promise<void> {
   const { skipAfterFailures } = config.jobs?.jobPolicies.get(jobKey(call)) ?? {};
