@@ -14,7 +14,7 @@ import { isWorkedIn } from './processes.ts';
 
 /** A directory every account can reach, and that outlives a reboot. */
 const commonDir = '/var/tmp';
-/** The file in such a directory that contains the path to which the directory belongs. */
+/** The name of the file that contains the path to which its directory belongs. */
 const ownerFile = 'owner';
 
 /**

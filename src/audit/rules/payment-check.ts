@@ -291,7 +291,7 @@ function refund(payment: Payment, data: EventData<'refunded'>): string | undefin
   const { refunding, status } = payment;
   if (!refunding && status !== 'settled') return `the payment is ${status}, and no refund of it is started`;
   if (refunding && (refunding.amount !== amount || refunding.to !== refunded_to))
-    return `it refunds ${amount} atoms to ${refunded_to}, but one of ${refunding.amount} to ${refunding.to} is started`;
+    return `it refunds ${amount} atoms to ${refunded_to}, but the started refund is of ${refunding.amount} to ${refunding.to}`;
   payment.refunding = undefined;
   payment.refundedAtoms += BigInt(amount);
   return undefined;

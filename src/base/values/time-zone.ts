@@ -25,7 +25,7 @@ export const utc: TimeZone = {
 /** The zone of that name; undefined if there is none. */
 export function findTimeZone(name: string): TimeZone | undefined {
   if (name === utc.name) return utc;
-  // an offset such as +01:00 has no rules: a month of it would be another month than the country's
+  // an offset such as +01:00 has no summer time: its months would differ from those of the country
   if (!/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/.test(name)) return undefined;
   try {
     return zoneOf(

@@ -82,7 +82,7 @@ async function sendPage(
   return reply.header('cache-control', 'no-store').send(answer);
 }
 
-/** Undefined for a payment that has not settled: it may not be by the wallet that it names. */
+/** Undefined for a payment that has not settled: the wallet that it names may not have paid it. */
 function paidJson(
   { receiptKeys, publicUrl }: Pick<JobsContext, 'receiptKeys' | 'publicUrl'>,
   row: ListedPayment,

@@ -148,7 +148,7 @@ test.each([
   ['that is malformed where one is required', required, 'too-short', 'invalid_payment_identifier'],
   ['that is missing where one is required', required, null, 'missing_payment_identifier'],
 ])(
-  'a payment with an id %s is 400 before any peer is asked, and taken once it has a good one',
+  'a payment with an id %s is 400 before any peer is asked, and is accepted with a valid id',
   async (_, top, named, code) => {
     const { gateway, database, proxy } = await start({ top });
     const payment = await quoteAndSign(gateway, job, 'x');
