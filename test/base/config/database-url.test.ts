@@ -61,7 +61,7 @@ describe('DATABASE_URL', () => {
     'with the unencoded password %s is refused, and the error shows how to write it',
     async (password) => {
       expect(await refusalOf(read(`postgres://u:${password}@db/x`))).toMatch(
-        /DATABASE_URL: has a character .* # as %23, .* or leave the password out and set PGPASSWORD/,
+        /DATABASE_URL: has a character .* # as %23, .* or omit the password and set PGPASSWORD/,
       );
     },
   );

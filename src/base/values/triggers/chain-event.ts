@@ -120,7 +120,7 @@ function readTopics(
       const words = values.map((value) => topicOf(input, value));
       const wrong = words.findIndex((word) => word === undefined);
       if (wrong !== -1)
-        return `has a value for "${name}" that is no ${input.type}: ${shownValue(values[wrong])}`;
+        return `has a value for "${name}" that is not of the type ${input.type}: ${shownValue(values[wrong])}`;
       topics.push(words as Hex[]);
     }
   }

@@ -52,11 +52,11 @@ describe('the event of a trigger', () => {
     ['filters', transfer, { value: 1 }, /"value", which is not an indexed argument/],
     ['filters', transfer, { nobody: 1 }, /"nobody", which is not an indexed argument/],
     ['filters', transfer, { to: [] }, /1 to 100 values for "to"/],
-    ['filters', transfer, { to: '0x12' }, /"to" that is not an address: "0x12"/],
-    ['filters', 'event X(uint8 indexed n)', { n: 256 }, /"n" that is not a uint8: 256/],
-    ['filters', 'event X(uint8 indexed n)', { n: '257' }, /"n" that is not a uint8: "257"/],
-    ['filters', 'event X(uint8 indexed n)', { n: 1.5 }, /"n" that is not a uint8/],
-    ['filters', 'event X(bytes4 indexed n)', { n: '0x1234' }, /"n" that is not a bytes4/],
+    ['filters', transfer, { to: '0x12' }, /"to" that is not of the type address: "0x12"/],
+    ['filters', 'event X(uint8 indexed n)', { n: 256 }, /"n" that is not of the type uint8: 256/],
+    ['filters', 'event X(uint8 indexed n)', { n: '257' }, /"n" that is not of the type uint8: "257"/],
+    ['filters', 'event X(uint8 indexed n)', { n: 1.5 }, /"n" that is not of the type uint8/],
+    ['filters', 'event X(bytes4 indexed n)', { n: '0x1234' }, /"n" that is not of the type bytes4/],
   ])('whose %s is wrong is refused: %s %j', (at, text, filters, reason) => {
     expect(readChainEvent(text, filters)).toMatchObject({
       kind: 'mistake',
