@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Answer, jsonAnswer, type Reply } from './http-proxy.ts';
+import { type Answer, jsonAnswer, type Reply } from '../support/http-proxy.ts';
 
 /** What goes wrong with single payments, planned before they are sent. */
 export interface Ambushes {

@@ -6,12 +6,11 @@ import { quoteTokenParameter, writeQuoteToken } from '../../src/payments/rules/q
 import type { Address } from '../../src/base/values/primitives.ts';
 import { recordQuote } from '../../src/jobs/use-cases/quote-job.ts';
 import { quoteTokenProof, receiptKeysOf } from '../../src/payments/use-cases/receipt-keys.ts';
-import { openDatabase, openPool } from '../../src/ledger/store/database.ts';
-import { openLane } from '../../src/ledger/store/lane.ts';
 import { readReceiptKey } from '../../src/ledger/store/secrets.ts';
 import type { Offer } from '../support/payer.ts';
 import { askForOffer, type JobRequest } from './client.ts';
 import { payLater, payerOf, type RunningScenario, signThis } from './scenario-parts.ts';
+import { withLedger } from './sql.ts';
 
 const ttlSecs = 300;
 
@@ -49,7 +48,7 @@ async function issue(
   if (!usual) return undefined;
   const salt = random.hex32();
   while (!parts.deadline.aborted) {
-    const token = await record(parts.ledgerUrl(), usual, request, account, salt).catch(() => undefined);
+    const token = await record(parts.url(), usual, request, account, salt).catch(() => undefined);
     if (token === undefined) {
       // the server restarts, or another one takes over
       await sleep(100);
@@ -71,10 +70,7 @@ async function record(
   account: PrivateKeyAccount,
   salt: Quote['salt'],
 ) {
-  const pool = openPool({ url, maxConnections: 1 });
-  pool.on('error', () => {});
-  const lane = openLane({ url });
-  try {
+  return withLedger(url, async ({ pool, lane, db }) => {
     const { rows } = await pool.query<{ now: number }>(
       'select extract(epoch from tollbook.clock())::int as now',
     );
@@ -95,12 +91,9 @@ async function record(
     };
     const digest = quoteDigest(quote);
     await recordQuote({ lane }, quote, digest);
-    const keys = receiptKeysOf(undefined, await readReceiptKey(openDatabase(pool)));
+    const keys = receiptKeysOf(undefined, await readReceiptKey(db));
     return { digest, text: writeQuoteToken(quote, quoteTokenProof(keys, digest)) };
-  } finally {
-    await lane.close();
-    await pool.end();
-  }
+  });
 }
 
 function optionOf({ network, asset, amount, payTo, extra }: Offer['accepts'][number]): SettlementOption {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { ViolationKind } from './checks/violation.ts';
 import { createRandom } from './random.ts';
+import { seconds, withRig } from './rig.ts';
 import { makeRun, type RunReport, scheduleOf } from './run.ts';
 import { describeSchedule } from './describe-schedule.ts';
 import { type Feature, features, type ScenarioKind } from './schedule.ts';
@@ -32,7 +33,6 @@ export interface ChaosOptions {
   readonly say: (line: string) => void;
 }
 
-const signals = ['SIGINT', 'SIGTERM'] as const;
 const defaultScenarios = 24;
 const defaultLoadMs = 2_500;
 const maxPrintedViolations = 12;
@@ -43,11 +43,9 @@ export async function makeRuns(options: ChaosOptions): Promise<RunReport[]> {
   const random = createRandom(seed);
   const rotation = random.fork('rotation').shuffled(gatewaySteps);
   const creditRotation = random.fork('credit rotation').shuffled(creditSteps);
-  const environment = await startEnvironment(random.fork('world'), options.root);
-  const reports: RunReport[] = [];
-  const onSignal = (): void => void environment.close().finally(() => process.exit(130));
-  for (const signal of signals) process.once(signal, onSignal);
-  try {
+  return withRig(async (rig) => {
+    const environment = await startEnvironment(rig, random.fork('world'), options.root);
+    const reports: RunReport[] = [];
     for (let run = (only ?? 1) - 1; run < (only ?? runs); run++) {
       const processes = options.processes ?? 1 + (run % 2);
       const scenarios = options.scenarios ?? defaultScenarios;
@@ -76,11 +74,8 @@ export async function makeRuns(options: ChaosOptions): Promise<RunReport[]> {
       );
       if (report.violations.some(({ kind }) => options.stopsAt?.includes(kind))) break;
     }
-  } finally {
-    for (const signal of signals) process.off(signal, onSignal);
-    await environment.close();
-  }
-  return reports;
+    return reports;
+  });
 }
 
 function progressLine(
@@ -98,7 +93,7 @@ function progressLine(
   if (schedule.hasCredit) strikes.push('credit');
   const verdict = violations.length === 0 ? 'sound' : `${violations.length} VIOLATIONS`;
   return (
-    `run ${String(run + 1).padStart(2)}/${runs}  ${processes} gateway${processes > 1 ? 's' : ' '}  ${(ms / 1_000).toFixed(1)} s  ` +
+    `run ${String(run + 1).padStart(2)}/${runs}  ${processes} gateway${processes > 1 ? 's' : ' '}  ${seconds(ms)}  ` +
     `${signed} signed, ${landed} landed, ${accepted} accepted, ` +
     (completions > 0 ? `${completions} completions, ` : '') +
     `${faults} faults  ${verdict}  [${strikes.join(', ')}]`

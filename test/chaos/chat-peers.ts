@@ -4,9 +4,15 @@ import { z } from 'zod';
 import type { Fault } from './faults.ts';
 import type { FaultInjector } from './fault-injector.ts';
 import { applyFault } from './http-faults.ts';
-import { type Answer, type HttpProxy, jsonAnswer, type Reply, startHttpProxy } from './http-proxy.ts';
+import {
+  type Answer,
+  type HttpProxy,
+  jsonAnswer,
+  type Reply,
+  startHttpProxy,
+} from '../support/http-proxy.ts';
 import type { PeerParts } from './peers.ts';
-import { promptIn, type Records } from './records.ts';
+import { countAsked, type Records } from './records.ts';
 
 type Forward = () => Promise<Answer>;
 
@@ -17,15 +23,12 @@ const pauseMs = 60;
 export function startUpstreamProxy(
   target: string,
   { faults, strike }: PeerParts,
-  { upstream }: Pick<Records, 'upstream'>,
+  records: Pick<Records, 'upstream'>,
 ): Promise<HttpProxy> {
   return startHttpProxy(
     () => target,
     async ({ body }, forward) => {
-      const prompt = promptIn(body.toString('utf8'));
-      const seen = upstream.get(prompt) ?? { asked: 0, begun: 0 };
-      upstream.set(prompt, seen);
-      seen.asked += 1;
+      const seen = countAsked(records, body);
       if (await strike('before_upstream')) return 'cut';
       const fault = faults.draw('upstream');
       if (fault.kind !== 'none') faults.count(`upstream: ${fault.kind}`);

@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { header, type Offer, offerOf } from '../support/payer.ts';
 import type { Attempt, Presentation, SignedOnce } from './records.ts';
 import type { Random } from './random.ts';
+import { pause } from './until.ts';
 
 /** The gateways that a client may ask, and when it stops. */
 export interface ClientParts {
@@ -91,11 +91,20 @@ export async function sendOnce(gateway: string, request: JobRequest, signal: Abo
   const sentAt = Date.now();
   try {
     const response = await post(gateway + request.path, request.body, request.headers, signal);
-    const answer = answerShape.safeParse(await response.json().catch(() => ({})));
-    const { code, reason, call_id: callId, quote_digest: digest } = answer.data ?? {};
-    return { gateway, sentAt, endedAt: Date.now(), status: response.status, code, reason, callId, digest };
+    const answer = readAnswer(await response.text().catch(() => ''));
+    return { gateway, sentAt, endedAt: Date.now(), status: response.status, ...answer };
   } catch {
     return { gateway, sentAt, endedAt: Date.now(), status: undefined };
+  }
+}
+
+/** What the body of an answer says; nothing where it is none of a gateway. */
+export function readAnswer(body: string): Pick<Attempt, 'code' | 'reason' | 'callId' | 'digest'> {
+  try {
+    const { code, reason, call_id: callId, quote_digest: digest } = answerShape.parse(JSON.parse(body));
+    return { code, reason, callId, digest };
+  } catch {
+    return {};
   }
 }
 
@@ -113,5 +122,5 @@ export function timeLimit(ms: number, deadline: AbortSignal): AbortSignal {
 }
 
 async function pauseBriefly(random: Random, deadline: AbortSignal): Promise<void> {
-  await sleep(random.between(80, 300), undefined, { signal: deadline }).catch(() => {});
+  await pause(random.between(80, 300), deadline);
 }

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultInjector } from './fault-injector.ts';
 import type { ClockStep } from './schedule.ts';
-import { withOwner } from './with-owner.ts';
+import { withOwner } from './sql.ts';
 
 /** The clocks of a run that can be set. */
 export interface Clocks {

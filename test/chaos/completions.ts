@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { spendHeader } from '../support/spend.ts';
 import { chatModel } from './chat-config.ts';
 import { type ClientParts, timeLimit } from './client.ts';
 import type { Random } from './random.ts';
 import type { Completion, CompletionAttempt, Means, Records } from './records.ts';
+import { pause } from './until.ts';
 
 export interface CompletionParts extends ClientParts {
   readonly records: Pick<Records, 'completions'>;
@@ -51,7 +51,7 @@ export async function complete(
     else if (attempt.status === 200) completion.end = 'answered';
     else if (isDefinite(attempt)) completion.end = 'refused';
     if (completion.end !== 'unanswered') return completion;
-    await sleep(random.between(80, 400), undefined, { signal: deadline }).catch(() => {});
+    await pause(random.between(80, 400), deadline);
   }
   if (silent() >= maxSilent) completion.end = 'left';
   return completion;

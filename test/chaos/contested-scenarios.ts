@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { sha256 } from '../../src/base/values/sha256.ts';
 import { redeliveryTypedData } from '../../src/payments/rules/payer-signatures.ts';
 import type { Address, Caip2, Hex } from '../../src/base/values/primitives.ts';
@@ -6,6 +5,7 @@ import { signOffer } from '../support/payer.ts';
 import { askForOffer } from './client.ts';
 import { landLate } from './late-scenarios.ts';
 import { pay, payerOf, type RunningScenario, sign, signThis } from './scenario-parts.ts';
+import { pause } from './until.ts';
 
 /** An operator's refund is sent some seconds after the payment landed. */
 const longestHesitationMs = 6_000;
@@ -23,7 +23,7 @@ export async function payTakenQuote(running: RunningScenario): Promise<void> {
   const signed = await signThis(running, offer, payer);
   if ((await pay(running, signed)) !== 'refused') return;
   const returned = landLate(running, signed);
-  await sleep(random.between(0, longestHesitationMs), undefined, { signal: parts.deadline }).catch(() => {});
+  await pause(random.between(0, longestHesitationMs), parts.deadline);
   if (random.chance(0.7)) {
     const { accepted, payload } = signed.payment;
     const typedData = redeliveryTypedData({

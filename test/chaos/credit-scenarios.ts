@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import { z } from 'zod';
 import { createBrowser, signInByWallet } from '../support/identity.ts';
@@ -7,6 +6,7 @@ import { complete } from './completions.ts';
 import type { Random } from './random.ts';
 import type { CreditAccount } from './records.ts';
 import { fund, pay, type RunningScenario, sign } from './scenario-parts.ts';
+import { pause } from './until.ts';
 
 /** Credit is there soon after its payment is proven; a client does not wait for ever. */
 const creditWithinMs = 15_000;
@@ -72,7 +72,7 @@ async function makeKey(
     } catch {
       // the gateway was killed
     }
-    await sleep(random.between(80, 300), undefined, { signal: deadline }).catch(() => {});
+    await pause(random.between(80, 300), deadline);
   }
   return undefined;
 }
@@ -98,7 +98,7 @@ async function isCredited(
     } catch {
       // the gateway was killed
     }
-    await sleep(150, undefined, { signal: deadline }).catch(() => {});
+    await pause(150, deadline);
   }
   return false;
 }

@@ -1,11 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts';
-import { childEnvironment } from '../support/child-environment.ts';
-import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { createPublicClient, http } from 'viem';
+import { privateKeyToAccount, type PrivateKeyAccount, privateKeyToAddress } from 'viem/accounts';
+import { devnetKeys, lowerCase } from '../../src/devnet/accounts.ts';
 import { type Chain, startChain } from '../../src/devnet/chain.ts';
 import { startFacilitator } from '../../src/devnet/facilitator.ts';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
@@ -16,6 +12,8 @@ import type { Address } from '../../src/base/values/primitives.ts';
 import { repositoryRoot } from '../support/planted-copy.ts';
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
 import type { Random } from './random.ts';
+import type { Rig, Scope } from './rig.ts';
+import { runTollbook } from './tollbook-command.ts';
 
 /** A chain with its tokens, a facilitator, funded payers. */
 export interface PaymentNetwork {
@@ -39,7 +37,6 @@ export interface Environment extends PaymentNetwork {
   /** A fresh, migrated database. */
   createDatabase(name: string): Promise<void>;
   dropDatabase(name: string): Promise<void>;
-  close(): Promise<void>;
 }
 
 /** Few payers, so that a facilitator that confuses payments finds other payments of the same payer. */
@@ -47,52 +44,37 @@ const payerCount = 3;
 const initialAtoms = 10n ** 15n;
 const template = 'chaos_template';
 
-export async function startEnvironment(random: Random, root = repositoryRoot): Promise<Environment> {
-  const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-chaos-'));
-  chmodSync(dir, 0o755);
-  const closing: (() => Promise<unknown>)[] = [async () => rmSync(dir, { recursive: true, force: true })];
-  const close = async (): Promise<void> => {
-    for (const end of closing.toReversed()) await end();
+export async function startEnvironment(
+  rig: Rig,
+  random: Random,
+  root = repositoryRoot,
+): Promise<Environment> {
+  const network = await startNetwork(rig, random);
+  const postgres = await startPostgresServer(path.join(rig.dir, 'pg'));
+  rig.defer(() => postgres.stop());
+  await postgres.run(`create database ${template}`);
+  await migrate(root, postgres.url(template));
+  return {
+    dir: rig.dir,
+    root,
+    ...network,
+    postgres,
+    createDatabase: (name) => postgres.run(`create database ${name} template ${template}`),
+    dropDatabase: (name) => postgres.run(`drop database if exists ${name} with (force)`),
   };
-  try {
-    const network = await startNetwork(random, closing);
-    const postgres = await startPostgresServer(path.join(dir, 'pg'));
-    closing.push(() => postgres.stop());
-    await postgres.run(`create database ${template}`);
-    await migrate(root, postgres.url(template));
-    return {
-      dir,
-      root,
-      ...network,
-      postgres,
-      createDatabase: (name) => postgres.run(`create database ${name} template ${template}`),
-      dropDatabase: (name) => postgres.run(`drop database if exists ${name} with (force)`),
-      close,
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
 }
 
-/** @param closing gets what ends each part, as soon as it has started */
-export async function startNetwork(
-  random: Random,
-  closing: (() => Promise<unknown>)[],
-): Promise<PaymentNetwork> {
+export async function startNetwork(scope: Scope, random: Random): Promise<PaymentNetwork> {
   const chain = await startChain();
-  closing.push(() => chain.stop());
+  scope.defer(() => chain.stop());
   const { token, secondToken } = await deployTokens(chain);
   const registry = await deployRegistry(chain);
   await deployPrepaidContract(chain, token);
-  const model = await startModelUpstream({ port: 0 });
-  closing.push(() => model.close());
-  const facilitator = await startFacilitator({
-    rpcUrl: chain.url,
-    chainId: chain.chainId,
-    privateKey: devnetKeys.facilitator,
-  });
-  closing.push(() => facilitator.close());
+  const model = scope.keep(await startModelUpstream({ port: 0 }));
+  const { url: rpcUrl, chainId } = chain;
+  const facilitator = scope.keep(
+    await startFacilitator({ rpcUrl, chainId, privateKey: devnetKeys.facilitator }),
+  );
   const payers = Array.from({ length: payerCount }, () => privateKeyToAccount(random.hex32()));
   const mints = payers.flatMap(({ address }) =>
     [token, secondToken].map((asset) => mint(chain, asset, address, initialAtoms)),
@@ -108,13 +90,18 @@ export async function startNetwork(
   };
 }
 
+/** Where the payments and the payouts of one run go, and the block before them. */
+export async function drawPayees({ chain }: Pick<PaymentNetwork, 'chain'>, random: Random) {
+  const addressOf = (name: string): Address => lowerCase(privateKeyToAddress(random.fork(name).hex32()));
+  return {
+    payTo: addressOf('pay to'),
+    recipient: addressOf('recipient'),
+    fromBlock: await createPublicClient({ transport: http(chain.url) }).getBlockNumber(),
+  };
+}
+
 /** Uses the migrations of the program under test: a planted bug may be in them. */
 export async function migrate(root: string, url: string): Promise<void> {
-  const child = spawn(process.execPath, ['src/app/cli/tollbook.ts', 'migrate'], {
-    cwd: root,
-    env: { ...childEnvironment(), DATABASE_URL: url },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  const [code] = (await once(child, 'exit')) as [number | null];
-  if (code !== 0) throw new Error(`tollbook migrate ended with ${code}`);
+  const { code, output } = await runTollbook({ root }, url, ['migrate']);
+  if (code !== 0) throw new Error(`tollbook migrate ended with ${code}: ${output}`);
 }

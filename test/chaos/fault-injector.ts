@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { drawFault, type Fault, type Place } from './faults.ts';
 import type { Random } from './random.ts';
 import type { Schedule, Strike } from './schedule.ts';
 import type { Step } from './steps.ts';
+import { pause } from './until.ts';
 
 /** Decides the faults of one run. After `end()` there are no further faults, and delayed messages continue. */
 export interface FaultInjector {
@@ -76,9 +76,7 @@ export function createFaultInjector(
       const ms = performance.now() - loadStartedAt;
       return !over.signal.aborted && outages.some(({ atMs, forMs }) => ms >= atMs && ms < atMs + forMs);
     },
-    async pause(ms) {
-      await sleep(ms, undefined, { signal: over.signal }).catch(() => {});
-    },
+    pause: (ms) => pause(ms, over.signal),
     count,
     trace,
     over: over.signal,

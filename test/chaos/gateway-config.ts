@@ -1,24 +1,30 @@
 import { type ChatConfigValues, chatTables, chatTop } from './chat-config.ts';
+import { noteSigner } from '../../src/base/values/log/checkpoint.ts';
 import type { Address } from '../../src/base/values/primitives.ts';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { fleetWork, runnerToken } from './runner-work.ts';
 
 export interface GatewayConfigValues {
   readonly port: number;
   readonly facilitatorUrl: string;
   readonly rpcUrl: string;
   readonly pushUrl: string;
-  readonly token: Address;
-  readonly secondToken: Address;
-  readonly registry: Address;
+  readonly network: { readonly tokens: readonly [Address, Address]; readonly registry: Address };
   readonly payTo: Address;
-  readonly variant: ConfigVariant;
-  /** Where the log is anchored; undefined for a gateway without a log. */
-  readonly logFolder?: string | undefined;
-  /** Of a call's delivery; 12 if it is left out. */
+  /** Left out, the usual one. */
+  readonly variant?: ConfigVariant;
+  /** Where the log is anchored, and how often at most; undefined for a gateway without a log. */
+  readonly log?: { readonly folder: string; readonly everyMs: number } | undefined;
+  /** Of a call's delivery; 12 where it is left out. */
   readonly maxAttempts?: number;
   /** Undefined for a gateway that serves paid jobs alone. */
   readonly chat?: Omit<ChatConfigValues, 'token'> | undefined;
   /** Default 0: no load balancer. */
   readonly drainDelaySecs?: number;
+  /** Of `[limits]` for calls that are not done; left out, the program's. */
+  readonly maxOutstandingCalls?: number;
+  /** Further tables. */
+  readonly tables?: string;
 }
 
 /** What may differ between two gateways of one ledger. */
@@ -33,6 +39,19 @@ export interface ConfigVariant {
   /** Quotes authenticate themselves and are recorded behind the answer; otherwise each is recorded before it. */
   readonly hasQuoteKey: boolean;
 }
+
+const logOrigin = 'chaos.example/log';
+/** The seed of the log's signing key, in hex. */
+const logKey = '2a'.repeat(32);
+/** The secrets that the configuration names. */
+export const gatewaySecrets = {
+  CHAOS_RUNNER_TOKEN: runnerToken,
+  CHAOS_FLEET_TOKEN: fleetWork.token,
+  CHAOS_LOG_KEY: logKey,
+  CHAOS_QUOTE_KEY: 'a-quote-key-of-the-fault-harness-only',
+  CHAOS_IDENTITY_SECRET: 'an identity secret of the chaos, long enough'.replaceAll(' ', '-'),
+  CHAOS_OPERATOR_KEY: devnetKeys.operator,
+} as const;
 
 export const usualConfig: ConfigVariant = {
   markupBps: 200,
@@ -59,15 +78,19 @@ eip712_name = "${name}"
 eip712_version = "2"
 `;
 
-const log = (folder: string): string => `
+/** What verifies the checkpoints of a gateway with a log. */
+export const logVerifierKey = noteSigner(logOrigin, [Buffer.from(logKey, 'hex')]).verifierKeys[0];
+
+const logTables = ({ folder, everyMs }: NonNullable<GatewayConfigValues['log']>): string => `
 [log]
-origin = "chaos.example/log"
+origin = "${logOrigin}"
 key = "env:CHAOS_LOG_KEY"
 
 [[log.anchors]]
+name = "copies"
 kind = "folder"
 location = "${folder}"
-every_ms = 20
+every_ms = ${everyMs}
 `;
 
 /** Quotes hold for every gateway of one public address. */
@@ -78,7 +101,8 @@ quote_key = "env:CHAOS_QUOTE_KEY"
 
 /** A configuration with short time-outs, so that settlements become unknown within seconds. */
 export function gatewayConfig(values: GatewayConfigValues): string {
-  const { port, facilitatorUrl, rpcUrl, pushUrl, payTo, variant } = values;
+  const { port, facilitatorUrl, rpcUrl, pushUrl, payTo, variant = usualConfig, tables = '' } = values;
+  const [first, second] = values.network.tokens;
   return `
 bind_address = "127.0.0.1:${port}"
 drain_delay_secs = ${values.drainDelaySecs ?? 0}
@@ -96,6 +120,7 @@ ${variant.hasQuoteKey ? quoteKey : ''}
 ${values.chat === undefined ? '' : chatTop}
 [limits]
 requests_per_minute = ${variant.requestsPerMinute}
+${values.maxOutstandingCalls === undefined ? '' : `max_outstanding_calls = ${values.maxOutstandingCalls}`}
 
 [delivery]
 max_attempts = ${values.maxAttempts ?? 12}
@@ -106,8 +131,8 @@ lease_secs = 2
 [[networks]]
 id = "eip155:84532"
 rpc_url = "${rpcUrl}"
-${token(values.token, 'USDC', 'USD Coin', payTo)}
-${token(values.secondToken, 'EURC', 'Euro Coin', payTo)}
+${token(first, 'USDC', 'USD Coin', payTo)}
+${token(second, 'EURC', 'Euro Coin', payTo)}
 [[runners]]
 services = [1]
 mode = "push"
@@ -132,7 +157,8 @@ job_index = 1
 invocation_mode = "restricted_paid"
 auth_mode = "delegated_caller_signature"
 net_rpc_url = "${rpcUrl}"
-net_contract = "${values.registry}"
-${values.logFolder === undefined ? '' : log(values.logFolder)}
-${values.chat === undefined ? '' : chatTables({ ...values.chat, token: values.token })}`;
+net_contract = "${values.network.registry}"
+${values.log === undefined ? '' : logTables(values.log)}
+${values.chat === undefined ? '' : chatTables({ ...values.chat, token: first })}
+${tables}`;
 }

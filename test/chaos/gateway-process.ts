@@ -1,14 +1,19 @@
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConstantChanges } from '../../src/base/config/constants.ts';
-import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { freePort } from '../../src/devnet/ports.ts';
+import { repositoryRoot } from '../support/planted-copy.ts';
+import { gatewayConfig, type GatewayConfigValues, gatewaySecrets } from './gateway-config.ts';
 import { type GuardedChild, startGuardedChild } from './guarded-child.ts';
+import type { Scope } from './rig.ts';
 
 /** One place for a gateway: whenever the process in it ends, the next one is started. */
 export interface GatewaySlot {
   readonly name: string;
   readonly url: string;
-  /** SIGKILL; false if nothing runs. */
+  readonly configFile: string;
+  /** SIGKILL; false where nothing runs. */
   kill(): boolean;
   /** SIGSTOP, and SIGCONT after `ms`, or at once by `thaw`. */
   freeze(ms: number): void;
@@ -30,17 +35,19 @@ export interface GatewaySlot {
 
 export interface GatewaySlotOptions {
   readonly name: string;
-  readonly url: string;
-  /** The folder that holds `src/`. */
-  readonly root: string;
-  readonly configFile: string;
+  /** Where its configuration is written. */
+  readonly dir: string;
+  /** Its configuration, but for its port. */
+  readonly config: Omit<GatewayConfigValues, 'port'>;
+  /** The folder that holds `src/`; left out, this repository. */
+  readonly root?: string;
   readonly databaseUrl: string;
   /** It says how wrong the gateway's clock is: see clock-shift.mjs. Left out, the clock is right. */
   readonly clockFile?: string;
   /** Of the configuration; those of the fault harness if they are left out. */
   readonly constants?: ConstantChanges;
-  /** Whether a gateway that does not come up may be excused: its database is unreachable. */
-  readonly isExcused: () => boolean;
+  /** Whether a gateway that does not come up may be excused: its database is away. Left out, no gateway may end by itself. */
+  readonly isExcused?: () => boolean;
 }
 
 /** Far more than a start takes on a busy machine. */
@@ -53,20 +60,19 @@ export const chaosConstants = {
   chat: { failedAuthPerMinute: 1_000 },
   spend: { claimMarginSecs: 60, authorizeTimeoutMs: 3_000, nonceWaitMs: 1_000 },
 } as const satisfies ConstantChanges;
-export const runnerToken = 'a-runner-token-of-the-fault-harness';
-const quoteKey = 'a-quote-key-of-the-fault-harness-only';
-/** The seed of the log's signing key, in hex. */
-const logKey = '2a'.repeat(32);
-/** The secrets that the configurations of `gateway-config.ts` name. */
-export const gatewaySecrets = {
-  CHAOS_RUNNER_TOKEN: runnerToken,
-  CHAOS_LOG_KEY: logKey,
-  CHAOS_QUOTE_KEY: quoteKey,
-  CHAOS_IDENTITY_SECRET: 'an identity secret of the chaos, long enough'.replaceAll(' ', '-'),
-  CHAOS_OPERATOR_KEY: devnetKeys.operator,
-} as const;
 
-export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
+/** Starts a gateway on a free port, and ends it with the scope. */
+export async function startGatewaySlot(scope: Scope, options: GatewaySlotOptions): Promise<GatewaySlot> {
+  const port = await freePort();
+  const configFile = path.join(options.dir, `gateway-${options.name}.toml`);
+  writeFileSync(configFile, gatewayConfig({ ...options.config, port }));
+  const slot = createGatewaySlot(options, `http://127.0.0.1:${port}`, configFile);
+  scope.defer(() => slot.stop());
+  return slot;
+}
+
+function createGatewaySlot(options: GatewaySlotOptions, url: string, configFile: string): GatewaySlot {
+  const { root = repositoryRoot, isExcused = () => false } = options;
   const faults: string[] = [];
   let logs = '';
   let child: GuardedChild | undefined;
@@ -83,7 +89,7 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
   let thawing: NodeJS.Timeout | undefined;
 
   const runOnce = async (): Promise<void> => {
-    const wasExcused = options.isExcused();
+    const wasExcused = isExcused();
     const started = await startGuardedChild({
       args: [
         '--import',
@@ -92,9 +98,9 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
         serveScript,
         JSON.stringify(options.constants ?? chaosConstants),
         '--config',
-        options.configFile,
+        configFile,
       ],
-      cwd: options.root,
+      cwd: root,
       env: {
         DATABASE_URL: options.databaseUrl,
         ...gatewaySecrets,
@@ -114,13 +120,13 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
     [child, isUp] = [undefined, false];
     endings += 1;
     logs = `${logs}${started.log()}--- ended with ${code} ---\n`.slice(-2_000_000);
-    const isExcused =
+    const isInPlan =
       isKilled ||
       isStopping ||
       mayRefuse ||
       (isAsked && isInOrder && code === 0) ||
-      (!wasUp && (wasExcused || options.isExcused()));
-    if (!isExcused)
+      (!wasUp && (wasExcused || isExcused()));
+    if (!isInPlan)
       faults.push(`gateway ${options.name} ended by itself with ${code}: ${lastLines(started.log())}`);
   };
 
@@ -140,7 +146,8 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
   };
   return {
     name: options.name,
-    url: options.url,
+    url,
+    configFile,
     faults,
     log: () => logs + (child?.log() ?? ''),
     kill() {

@@ -1,17 +1,9 @@
 import type { Fault } from './faults.ts';
-import type { Answer, Reply } from './http-proxy.ts';
+import { type Answer, answerOf, type Reply } from '../support/http-proxy.ts';
 import type { FaultInjector } from './fault-injector.ts';
 
-const badGateway: Answer = {
-  status: 502,
-  headers: { 'content-type': 'text/html' },
-  body: Buffer.from('<html>Bad Gateway</html>'),
-};
-const garbage: Answer = {
-  status: 200,
-  headers: { 'content-type': 'application/json' },
-  body: Buffer.from('{"isValid": true, "success": tr'),
-};
+const badGateway = answerOf(502, 'text/html', '<html>Bad Gateway</html>');
+const garbage = answerOf(200, 'application/json', '{"isValid": true, "success": tr');
 
 /** Lets an exchange suffer a fault that any peer can have. */
 export async function applyFault(

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Clocks } from './clocks.ts';
-import { withOwner } from './with-owner.ts';
+import { withOwner } from './sql.ts';
+import { pause, repeatUntil } from './until.ts';
 
 /** Longer than between two heartbeats. */
 const betweenStepsMs = 4_000;
@@ -40,12 +40,13 @@ async function expireTopUpLeases(owner: pg.Client): Promise<void> {
 }
 
 /** Leases of top-ups expire again and again while their holders work on. */
-export async function expireLeases(url: () => string, isOver: AbortSignal): Promise<void> {
-  while (!isOver.aborted) {
-    // a database that is unreachable is asked again
-    await withOwner(url(), expireTopUpLeases).catch(() => {});
-    await sleep(expireEveryMs, undefined, { signal: isOver }).catch(() => {});
-  }
+export function expireLeases(url: () => string, isOver: AbortSignal): Promise<void> {
+  return repeatUntil(
+    isOver,
+    () => expireEveryMs,
+    // a database that is away is asked again
+    () => withOwner(url(), expireTopUpLeases).catch(() => {}),
+  );
 }
 
 /**
@@ -53,6 +54,6 @@ export async function expireLeases(url: () => string, isOver: AbortSignal): Prom
  * that length would look like a gap in the heartbeats of all processes.
  */
 export async function endSilence(clocks: Clocks, stepSecs: number, isIdle: AbortSignal): Promise<void> {
-  await sleep(betweenStepsMs, undefined, { signal: isIdle }).catch(() => {});
+  await pause(betweenStepsMs, isIdle);
   if (!isIdle.aborted) await clocks.setDatabase(2 * stepSecs);
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import { withOwner } from './sql.ts';
 
 /** Descriptions of the work that is left; empty if there is none. */
 export type ListOpenWork = () => Promise<string[]>;
@@ -28,6 +29,15 @@ export async function waitUntilIdle(
     if (left.length === 0 || performance.now() > deadline) return left;
     await sleep(pollMs);
   }
+}
+
+/** Waits until no call is open, and returns what is left after the time-out. No payment of the ledger is contested. */
+export function waitForCalls(url: string, timeoutMs: number): Promise<string[]> {
+  const open = () =>
+    withOwner(url, (owner) => openCalls(owner, [])).catch((error: unknown) => [
+      `the ledger cannot be read: ${String(error)}`,
+    ]);
+  return waitUntilIdle(open, timeoutMs, () => {});
 }
 
 /**

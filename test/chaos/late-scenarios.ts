@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Offer } from '../support/payer.ts';
 import { askForOffer } from './client.ts';
 import { pay, payerOf, type RunningScenario, sign, signThis } from './scenario-parts.ts';
 import type { SignedOnce } from './records.ts';
+import { pause } from './until.ts';
 
 /** How many payments a client signs for one caller nonce, or under one id of its own. */
 const signedTimes = 3;
@@ -57,14 +57,14 @@ export async function payAtTheLastMoment(running: RunningScenario): Promise<void
   const endMs = endOf(offer);
   const [url = '', ...others] = random.shuffled(parts.urls);
   if (endMs === undefined || endMs - Date.now() > longestWaitMs) return void (await pay(running, signed));
-  const pause = (ms: number) => sleep(Math.max(0, ms), undefined, { signal: parts.deadline }).catch(() => {});
+  const wait = (ms: number) => pause(Math.max(0, ms), parts.deadline);
   const askAt = (urls: readonly string[], who: string) =>
     pay({ ...running, parts: { ...parts, urls } }, signed, random.fork(who));
-  await pause(endMs - sentBeforeMs - Date.now());
+  await wait(endMs - sentBeforeMs - Date.now());
   const stall = parts.ambushes.stallStart(signed.nonce);
   const first = askAt([url], 'first');
-  await Promise.race([stall.begun, first, pause(longestStartMs)]);
-  await pause(endMs + 100 - Date.now());
+  await Promise.race([stall.begun, first, wait(longestStartMs)]);
+  await wait(endMs + 100 - Date.now());
   await askAt(others, 'again').finally(() => stall.letGo());
   await first;
 }
@@ -81,13 +81,13 @@ export async function landLate(
   signed: SignedOnce,
   isLong = false,
 ): Promise<boolean> {
-  const { records, frontRunner, quiet, deadline } = running.parts;
+  const { records, frontRunner, faults, deadline } = running.parts;
   // it has landed before its sender knows
   records.landedLate.set(signed.key, Infinity);
   const submit = isLong ? frontRunner.submitInLongTransaction : frontRunner.submit;
   if (!(await submit(signed.payment))) return !records.landedLate.delete(signed.key);
   records.landedLate.set(signed.key, Date.now());
-  await untilAborted(AbortSignal.any([quiet, deadline]));
+  await untilAborted(AbortSignal.any([faults.over, deadline]));
   await pay(running, signed);
   return true;
 }

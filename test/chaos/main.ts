@@ -1,11 +1,10 @@
 /** `npm run chaos`: see README.md beside this file. */
 import { parseArgs } from 'node:util';
+import { newSeed, oneOf, runCommand, say, whole } from './command-line.ts';
 import { type ChaosOptions, makeRuns, summarize } from './chaos.ts';
 import { huntAll, huntOne } from './hunt.ts';
-import { type Feature, features, type ScenarioKind } from './schedule.ts';
+import { type Feature, features } from './schedule.ts';
 import { scenarioKinds } from './scenarios.ts';
-
-const say = (line: string): void => console.log(line);
 
 function readOptions() {
   const { values } = parseArgs({
@@ -22,40 +21,22 @@ function readOptions() {
       keep: { type: 'boolean', default: false },
     },
   });
-  const whole = (name: 'runs' | 'processes' | 'scenarios' | 'only', least: number, most: number) => {
+  const number = (name: 'runs' | 'processes' | 'scenarios' | 'only', most: number) => {
     const text = values[name];
-    if (text === undefined) return undefined;
-    const number = Number(text);
-    if (!Number.isInteger(number) || number < least || number > most)
-      throw new Error(`--${name} is a whole number from ${least} to ${most}`);
-    return number;
+    return text === undefined ? undefined : whole(name, text, 1, most);
   };
   const options = {
-    runs: whole('runs', 1, 10_000),
-    seed: values.seed ?? String(Date.now() % 1_000_000),
-    processes: whole('processes', 1, 8),
-    scenarios: whole('scenarios', 1, 500),
-    only: whole('only', 1, 10_000),
-    kind: kindOf(values.kind),
-    having: featureOf(values.having),
+    runs: number('runs', 10_000),
+    seed: values.seed ?? newSeed(),
+    processes: number('processes', 8),
+    scenarios: number('scenarios', 500),
+    only: number('only', 10_000),
+    kind: oneOf('kind', values.kind, scenarioKinds),
+    having: oneOf('having', values.having, Object.keys(features) as Feature[]),
     keepsAll: values.keep,
     say,
   };
   return { ...options, plant: values.plant, planted: values.planted };
-}
-
-const featureNames = Object.keys(features) as Feature[];
-
-function kindOf(name: string | undefined): ScenarioKind | undefined {
-  const kind = scenarioKinds.find((one) => one === name);
-  if (name !== undefined && !kind) throw new Error(`--kind is one of ${scenarioKinds.join(', ')}`);
-  return kind;
-}
-
-function featureOf(name: string | undefined): Feature | undefined {
-  const feature = featureNames.find((one) => one === name);
-  if (name !== undefined && !feature) throw new Error(`--having is one of ${featureNames.join(', ')}`);
-  return feature;
 }
 
 type Options = ReturnType<typeof readOptions>;
@@ -74,9 +55,4 @@ async function run(options: Options): Promise<boolean> {
   return !(await huntOne(options.plant, options));
 }
 
-try {
-  process.exitCode = (await run(readOptions())) ? 0 : 1;
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 64;
-}
+await runCommand(() => run(readOptions()));

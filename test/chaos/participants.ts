@@ -1,21 +1,11 @@
-import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { freePort } from '../../src/devnet/ports.ts';
-import type { Address } from '../../src/base/values/primitives.ts';
-import type { ChainGate } from './chain-gate.ts';
-import type { Ambushes } from './ambushes.ts';
-import type { Clocks } from './clocks.ts';
-import type { Records } from './records.ts';
-import type { Freezer } from './freezer.ts';
-import type { FrontRunner } from './front-runner.ts';
-import { type ConfigVariant, gatewayConfig } from './gateway-config.ts';
-import { createGatewaySlot, type GatewaySlot, runnerToken } from './gateway-process.ts';
-import type { HttpProxy } from './http-proxy.ts';
-import type { Schedule } from './schedule.ts';
+import type { ConfigVariant } from './gateway-config.ts';
+import { type GatewaySlot, startGatewaySlot } from './gateway-process.ts';
+import type { HttpProxy } from '../support/http-proxy.ts';
 import type { FaultInjector } from './fault-injector.ts';
 import { startSpendRpcProxy, startUpstreamProxy } from './chat-peers.ts';
 import {
-  type PeerParts,
   startFacilitatorProxy,
   startLeaseProxy,
   startPushProxy,
@@ -23,9 +13,9 @@ import {
   type StrikeHere,
 } from './peers.ts';
 import { type PostgresProxy, startPostgresProxy } from './postgres-proxy.ts';
-import { createRunnerSlot, type RunnerSlot } from './runner-slot.ts';
+import type { RunParts } from './run-parts.ts';
+import { type RunnerSlot, startRunnerSlot } from './runner-slot.ts';
 import { injectWireFaults } from './wire-faults.ts';
-import type { Environment } from './environment.ts';
 
 /** The processes and proxies of one run, without the clients. */
 export interface Participants {
@@ -33,35 +23,18 @@ export interface Participants {
   readonly runners: readonly RunnerSlot[];
   /** The number of gateway requests and messages in flight in all proxies. */
   readonly pending: () => number;
-  readonly configFiles: readonly string[];
   /** Gateways have no connection to the database until it is opened again. */
   blockDatabase(): void;
   openDatabase(): void;
-  stop(): Promise<void>;
 }
 
-export interface ParticipantsOptions {
-  readonly environment: Environment;
-  readonly faults: FaultInjector;
-  readonly freezer: Freezer;
-  readonly records: Records;
-  readonly frontRunner: FrontRunner;
-  readonly gate: ChainGate;
-  readonly ambushes: Ambushes;
-  readonly database: string;
-  readonly payTo: Address;
-  /** Where payouts of spends go. */
-  readonly recipient: Address;
-  readonly schedule: Pick<Schedule, 'configs' | 'turnover' | 'hasCredit' | 'holdMs'>;
-  readonly clocks: Pick<Clocks, 'fileOf'>;
-}
-
-export async function startParticipants(parts: ParticipantsOptions): Promise<Participants> {
-  const { faults, schedule } = parts;
-  const proxies: HttpProxy[] = [];
+export async function startParticipants(parts: RunParts): Promise<Participants> {
+  const { scope, faults, schedule } = parts;
+  const proxies: (HttpProxy | PostgresProxy)[] = [];
   const wires: PostgresProxy[] = [];
   const pushPort = await freePort();
-  const pusher = createRunnerSlot(['push', String(pushPort), runnerToken, String(schedule.holdMs)]);
+  const { holdMs } = schedule;
+  const pusher = startRunnerSlot(scope, { mode: 'push', where: String(pushPort), holdMs });
   const gateways = await Promise.all(
     schedule.configs.map((variant, index) =>
       startGatewayWithProxies(parts, variant, index, pushPort, pusher, { proxies, wires }),
@@ -69,99 +42,76 @@ export async function startParticipants(parts: ParticipantsOptions): Promise<Par
   );
   let turn = 0;
   const anyGateway = (): string => gateways[turn++ % gateways.length]?.url ?? '';
-  const leaseProxy = await startLeaseProxy(anyGateway, faults, (step) => strikeRunner(parts, poller, step));
-  const poller: RunnerSlot = createRunnerSlot([
-    'lease',
-    leaseProxy.url,
-    runnerToken,
-    String(schedule.holdMs),
-  ]);
+  const strikePoller = (step: 'leased'): void => strikeRunner(parts, poller, step);
+  const { url: where } = scope.keep(await startLeaseProxy(anyGateway, faults, strikePoller));
+  const poller: RunnerSlot = startRunnerSlot(scope, { mode: 'lease', where, holdMs });
   return {
     gateways,
     runners: [pusher, poller],
-    pending: () => [...proxies, ...wires].reduce((sum, proxy) => sum + proxy.pending(), 0),
-    configFiles: gateways.map((_, index) => configFileOf(parts, index)),
+    pending: () => proxies.reduce((sum, proxy) => sum + proxy.pending(), 0),
     blockDatabase() {
       for (const wire of wires) wire.block();
     },
     openDatabase() {
       for (const wire of wires) wire.open();
     },
-    async stop() {
-      await Promise.all([...gateways, pusher, poller].map((slot) => slot.stop()));
-      await Promise.all([...proxies, ...wires, leaseProxy].map((proxy) => proxy.close()));
-    },
   };
-}
-
-function configFileOf({ environment, database }: ParticipantsOptions, index: number): string {
-  return path.join(environment.dir, `${database}-${index + 1}.toml`);
 }
 
 /** One gateway with proxies of its own, so that each exchange belongs to a known gateway. */
 async function startGatewayWithProxies(
-  parts: ParticipantsOptions,
+  parts: RunParts,
   variant: ConfigVariant,
   index: number,
   pushPort: number,
   pusher: RunnerSlot,
-  { proxies, wires }: { proxies: HttpProxy[]; wires: PostgresProxy[] },
+  { proxies, wires }: { proxies: (HttpProxy | PostgresProxy)[]; wires: PostgresProxy[] },
 ): Promise<GatewaySlot> {
-  const { environment, faults, freezer, ambushes, records, database, payTo } = parts;
-  const name = String(index + 1);
+  const { scope, environment, faults, freezer, ambushes, records, database, payTo, recipient } = parts;
+  const { dir, root } = environment;
+  const { hasCredit, turnover } = parts.schedule;
   const strike = (step: Parameters<StrikeHere>[0]) => strikeGateway(faults, slot, step);
   const peer = { faults, strike };
-  const facilitator = await startFacilitatorProxy(environment.facilitatorUrl, peer, parts);
-  const chain = await startRpcProxy(environment.chain.url, peer);
+  const kept = <T extends HttpProxy | PostgresProxy>(proxy: T): T => {
+    proxies.push(proxy);
+    return scope.keep(proxy);
+  };
+  const facilitator = kept(await startFacilitatorProxy(environment.facilitatorUrl, peer, parts));
+  const chain = kept(await startRpcProxy(environment.chain.url, peer));
   // what is about spends meets its own faults first
-  const rpc = parts.schedule.hasCredit ? await startSpendRpcProxy(chain.url, peer) : chain;
-  const push = await startPushProxy(`http://127.0.0.1:${pushPort}`, peer, (step) =>
-    strikeRunner(parts, pusher, step),
+  const rpc = hasCredit ? kept(await startSpendRpcProxy(chain.url, peer)) : chain;
+  const push = kept(
+    await startPushProxy(`http://127.0.0.1:${pushPort}`, peer, (step) => strikeRunner(parts, pusher, step)),
   );
-  const wire = await startPostgresProxy(environment.postgres.socketPath, (message) =>
-    injectWireFaults({ ...peer, slot, freezer, ambushes, records })(message),
+  const wire = kept(
+    await startPostgresProxy(environment.postgres.socketPath, (message) =>
+      injectWireFaults({ ...peer, slot, freezer, ambushes, records })(message),
+    ),
   );
-  const chat = parts.schedule.hasCredit ? await startChatProxies(parts, peer) : undefined;
-  proxies.push(facilitator, ...new Set([chain, rpc]), push, ...(chat?.proxies ?? []));
   wires.push(wire);
-  const port = await freePort();
-  const configFile = configFileOf(parts, index);
-  const [token, secondToken] = environment.tokens;
-  const { registry } = environment;
-  const logFolder = parts.schedule.turnover?.hasLog
-    ? path.join(environment.dir, `${database}-log`)
+  const upstream = hasCredit
+    ? kept(await startUpstreamProxy(environment.modelUrl, peer, records))
     : undefined;
-  const urls = { facilitatorUrl: facilitator.url, rpcUrl: rpc.url, pushUrl: push.url };
-  writeFileSync(
-    configFile,
-    gatewayConfig({
-      port,
-      ...urls,
-      token,
-      secondToken,
-      registry,
+  const slot: GatewaySlot = await startGatewaySlot(scope, {
+    name: String(index + 1),
+    dir,
+    root,
+    config: {
+      facilitatorUrl: facilitator.url,
+      rpcUrl: rpc.url,
+      pushUrl: push.url,
+      network: environment,
       payTo,
       variant,
-      logFolder,
-      chat: chat?.values,
-    }),
-  );
-  const slot: GatewaySlot = createGatewaySlot({
-    name,
-    url: `http://127.0.0.1:${port}`,
-    root: environment.root,
-    configFile,
+      log: turnover?.hasLog ? { folder: path.join(dir, `${database}-log`), everyMs: 20 } : undefined,
+      chat: upstream && { upstreamUrl: upstream.url, recipient },
+    },
     clockFile: parts.clocks.fileOf(index),
     databaseUrl: `postgresql://postgres@127.0.0.1:${wire.port}/${database}`,
     // the gateway may end when the database is down or a fault cuts its connection
     isExcused: () => environment.postgres.isAway() || !faults.over.aborted,
   });
   return slot;
-}
-
-async function startChatProxies({ environment, records, recipient }: ParticipantsOptions, peer: PeerParts) {
-  const upstream = await startUpstreamProxy(environment.modelUrl, peer, records);
-  return { proxies: [upstream], values: { upstreamUrl: upstream.url, recipient } };
 }
 
 async function strikeGateway(
@@ -179,9 +129,9 @@ async function strikeGateway(
   return true;
 }
 
-function strikeRunner({ faults }: ParticipantsOptions, runner: RunnerSlot, step: 'pushed' | 'leased'): void {
+function strikeRunner({ faults }: RunParts, runner: RunnerSlot, step: 'pushed' | 'leased'): void {
   const strike = faults.takeStrike(step);
   if (strike?.what !== 'kill_runner') return;
   faults.count(`kill_runner ${step}`);
-  setTimeout(() => runner.kill(), strike.ms);
+  setTimeout(() => void runner.kill(), strike.ms);
 }

@@ -13,7 +13,7 @@ import {
   jsonAnswer,
   type Reply,
   startHttpProxy,
-} from './http-proxy.ts';
+} from '../support/http-proxy.ts';
 import type { FaultInjector } from './fault-injector.ts';
 import type { Step } from './steps.ts';
 

@@ -2,9 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, chownSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
+import { ask, untilTrue, withOwner } from './sql.ts';
 
 /** A copy of a running server's files, from which a server can be started. */
 export interface Backup {
@@ -26,12 +25,13 @@ export interface Standby {
 export const serverSettings = { recovery_init_sync_method: 'syncfs', wal_keep_size: '512MB' };
 
 const standbyName = 'chaos_standby';
-const pollMs = 50;
+const timeoutMs = 20_000;
+/** Of one statement, such as a promotion. */
+const longestMs = 60_000;
 
 /** A base backup over SQL: the embedded PostgreSQL has no pg_basebackup. */
-export async function backUp(url: string, dir: string): Promise<Backup> {
-  const client = await connect(url);
-  try {
+export function backUp(url: string, dir: string): Promise<Backup> {
+  return withOwner(url, async (client) => {
     const { rows } = await client.query<{ data_directory: string }>('show data_directory');
     const from = rows[0]?.data_directory ?? '';
     const to = path.join(dir, 'data');
@@ -45,9 +45,7 @@ export async function backUp(url: string, dir: string): Promise<Backup> {
     for (const name of ['postmaster.pid', 'postmaster.opts']) rmSync(path.join(to, name), { force: true });
     writeOwned(to, 'backup_label', stopped.rows[0]?.labelfile ?? '');
     return { dir };
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 /** Starts a standby from a backup of the server that listens in this directory. */
@@ -62,16 +60,16 @@ export function startStandby({ dir }: Backup, primary: { url: string; socketDir:
   const ownUrl = `postgresql://postgres@/postgres?host=${encodeURIComponent(path.join(dir, 'run'))}`;
   return {
     untilStreaming: () =>
-      untilTrue(
+      mustBecome(
         primary.url,
-        `select exists (select from pg_stat_replication where application_name = '${standbyName}' and state = 'streaming') as holds`,
+        `exists (select from pg_stat_replication where application_name = '${standbyName}' and state = 'streaming')`,
       ),
     async disconnect() {
       await run(ownUrl, `alter system set primary_conninfo = ''`);
       await run(ownUrl, `select pg_reload_conf()`);
-      await untilTrue(
+      await mustBecome(
         primary.url,
-        `select not exists (select from pg_stat_replication where application_name = '${standbyName}') as holds`,
+        `not exists (select from pg_stat_replication where application_name = '${standbyName}')`,
       );
     },
     async promote() {
@@ -85,9 +83,9 @@ export function startStandby({ dir }: Backup, primary: { url: string; socketDir:
 export async function makeSynchronous(url: string): Promise<void> {
   await run(url, `alter system set synchronous_standby_names = '${standbyName}'`);
   await run(url, 'select pg_reload_conf()');
-  await untilTrue(
+  await mustBecome(
     url,
-    `select exists (select from pg_stat_replication where application_name = '${standbyName}' and sync_state = 'sync') as holds`,
+    `exists (select from pg_stat_replication where application_name = '${standbyName}' and sync_state = 'sync')`,
   );
 }
 
@@ -111,41 +109,12 @@ function writeOwned(data: string, name: string, text: string): void {
   chownSync(file, uid, gid);
 }
 
-async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client(url);
-  client.on('error', () => {});
-  await client.connect();
-  return client;
-}
-
+/** A standby that starts takes no connections. */
 async function run(url: string, statement: string): Promise<void> {
-  for (let tries = 0; ; tries++) {
-    try {
-      const client = await connect(url);
-      try {
-        await client.query(statement);
-        return;
-      } finally {
-        await client.end();
-      }
-    } catch (error) {
-      // a standby that starts takes no connections
-      if (tries === 200) throw error;
-      await sleep(pollMs);
-    }
-  }
+  await ask(url, statement, timeoutMs, longestMs);
 }
 
-async function untilTrue(url: string, query: string): Promise<void> {
-  const client = await connect(url);
-  try {
-    for (let tries = 0; tries < 400; tries++) {
-      const { rows } = await client.query<{ holds: boolean }>(query);
-      if (rows[0]?.holds) return;
-      await sleep(pollMs);
-    }
-    throw new Error(`after 20 s this does not hold: ${query}`);
-  } finally {
-    await client.end();
-  }
+async function mustBecome(url: string, condition: string): Promise<void> {
+  if ((await untilTrue(url, `select ${condition} as holds`, timeoutMs)) === undefined)
+    throw new Error(`after ${timeoutMs} ms this does not hold: ${condition}`);
 }

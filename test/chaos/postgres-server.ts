@@ -1,6 +1,5 @@
 import { rmSync } from 'node:fs';
 import path from 'node:path';
-import pg from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
 import { send } from './guarded-child.ts';
 import {
@@ -12,6 +11,7 @@ import {
   startFrom,
   startStandby,
 } from './postgres-backup.ts';
+import { withOwner } from './sql.ts';
 
 /** A durable PostgreSQL server that can be stopped, crashed, restarted and replaced during a run. */
 export interface PostgresServer {
@@ -70,15 +70,8 @@ export async function startPostgresServer(dir: string): Promise<PostgresServer> 
       home = `${dir}-${count}`;
       isAway = false;
     },
-    async run(statement) {
-      const client = new pg.Client(server.url('postgres'));
-      await client.connect();
-      try {
-        await client.query(statement);
-      } finally {
-        await client.end();
-      }
-    },
+    run: (statement) =>
+      withOwner(server.url('postgres'), async (client) => void (await client.query(statement))),
     stop: () => server.stop(),
   };
 }

@@ -2,12 +2,11 @@ import type { Hex } from 'viem';
 import { fundPrepaidAccount, prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { grantCredit, openCreditAccount } from '../../src/accounts/use-cases/credit/credit.ts';
 import { issueApiKey } from '../../src/accounts/use-cases/api-keys.ts';
-import { openDatabase, openPool } from '../../src/ledger/store/database.ts';
-import { openLane } from '../../src/ledger/store/lane.ts';
 import type { Environment } from './environment.ts';
 import type { Random } from './random.ts';
 import type { CreditAccount, Records } from './records.ts';
 import type { Scenario } from './schedule.ts';
+import { type OpenLedger, withLedger } from './sql.ts';
 
 /** What a scenario has before it starts: an account with granted credit, or a funded account of the prepaid contract. */
 export interface Prepared {
@@ -26,9 +25,6 @@ export async function prepareCredit(
   random: Random,
   records: Pick<Records, 'grants'>,
 ): Promise<Map<string, Prepared>> {
-  const pool = openPool({ url, maxConnections: 2 });
-  const lane = openLane({ url });
-  const ledger = { pool, lane, db: openDatabase(pool) };
   const fundAccount = async (spendKey: Hex): Promise<Prepared> => {
     const { chain, tokens } = environment;
     await fundPrepaidAccount(chain, {
@@ -39,7 +35,7 @@ export async function prepareCredit(
     });
     return { spendKey };
   };
-  try {
+  return withLedger(url, async (ledger) => {
     const prepared = await Promise.all(
       scenarios.map(async ({ id, kind }): Promise<[string, Prepared]> => {
         if (kind === 'credit_rivals')
@@ -50,15 +46,12 @@ export async function prepareCredit(
       }),
     );
     return new Map(prepared);
-  } finally {
-    await lane.close();
-    await pool.end();
-  }
+  });
 }
 
 /** An account with granted credit and an API key. */
 export async function openAccount(
-  ledger: Parameters<typeof openCreditAccount>[0] & Parameters<typeof issueApiKey>[0],
+  ledger: OpenLedger,
   name: string,
   micros: bigint,
   records: Pick<Records, 'grants'>,

@@ -150,8 +150,17 @@ export function createRecords(): Records {
 
 const completionRequest = z.object({ messages: z.array(z.object({ content: z.string() })).min(1) });
 
-/** The prompt of a completion's body; empty if there is none. */
-export function promptIn(body: string): string {
+/** Counts that the model's server is asked for a completion. */
+export function countAsked({ upstream }: Pick<Records, 'upstream'>, body: Buffer) {
+  const prompt = promptIn(body.toString('utf8'));
+  const seen = upstream.get(prompt) ?? { asked: 0, begun: 0 };
+  upstream.set(prompt, seen);
+  seen.asked += 1;
+  return seen;
+}
+
+/** Empty where there is none. */
+function promptIn(body: string): string {
   try {
     return completionRequest.parse(JSON.parse(body)).messages.at(-1)?.content ?? '';
   } catch {

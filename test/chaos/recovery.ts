@@ -2,17 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
 import type { Violation } from './checks/violation.ts';
 import type { Environment } from './environment.ts';
-import type { FrontRunner } from './front-runner.ts';
-import type { FaultInjector } from './fault-injector.ts';
 import type { Participants } from './participants.ts';
-import type { Records } from './records.ts';
+import type { RunParts } from './run-parts.ts';
 import { type Ended, runTollbook } from './tollbook-command.ts';
 import { type Loss, readAll } from './turnovers.ts';
-import { withOwner } from './with-owner.ts';
+import { untilTrue } from './sql.ts';
 
 /** Gateways notice a loss within 5 seconds, also without a request. */
 const noticeMs = 15_000;
-const pollMs = 50;
 /** A request that had passed the check when the halt was recorded. */
 const underWayMs = 500;
 /** One whose start is on record: a busy or frozen gateway reads late that it was appended, and nothing of it is lost. */
@@ -24,15 +21,10 @@ const sellingMs = 3_000;
 /** What the command says where payments may still land: what has landed is on record. */
 const unfinished = /The recovery is not finished/;
 
-export interface RecoveryParts {
-  readonly environment: Environment;
-  readonly database: string;
-  readonly participants: Pick<Participants, 'gateways' | 'configFiles'>;
-  readonly records: Records;
-  readonly faults: FaultInjector;
+export type RecoveryParts = Pick<RunParts, 'environment' | 'url' | 'records' | 'faults' | 'frontRunner'> & {
+  readonly participants: Pick<Participants, 'gateways'>;
   readonly loss: Loss;
-  readonly frontRunner: Pick<FrontRunner, 'submit'>;
-}
+};
 
 export interface LedgerRecovery {
   /** What broke until the gateways were started again. */
@@ -43,11 +35,13 @@ export interface LedgerRecovery {
 
 /** After a loss: the gateways must stop by themselves and charge nothing; then the operator recovers the ledger. */
 export async function recoverLedger(parts: RecoveryParts): Promise<LedgerRecovery> {
-  const { environment, database, participants, records, faults } = parts;
-  const url = environment.postgres.url(database);
-  const haltedAt = await untilHalted(url);
-  if (haltedAt === undefined) {
-    // also if none was lost
+  const { participants, records, faults } = parts;
+  const url = parts.url();
+  const isHalted = 'select exists (select from tollbook.lane where halt_reason is not null) as holds';
+  const noticedMs = await untilTrue(url, isHalted, noticeMs);
+  const haltedAt = Date.now();
+  if (noticedMs === undefined) {
+    // also where none was lost
     if (await areRepeated(url, parts.loss)) return { found: [], isUnfinished: false };
     const words = `events were lost, and after ${noticeMs} ms no gateway stopped`;
     return { found: [{ kind: 'loss_not_noticed', words }], isUnfinished: false };
@@ -96,13 +90,12 @@ function startedNonces(events: readonly RecordedEvent[]): ReadonlySet<string> {
 /** The operator runs the command again when all that was under way has ended: what landed meanwhile is found too. */
 export async function recoverAgain({
   environment,
-  database,
+  url,
   participants,
   faults,
-}: Omit<RecoveryParts, 'records' | 'loss' | 'frontRunner'>): Promise<Violation[]> {
+}: Omit<RecoveryParts, 'loss'>): Promise<Violation[]> {
   await sleep(finalMs);
-  const url = environment.postgres.url(database);
-  const ended = await recover(environment, url, participants.configFiles[0] ?? '');
+  const ended = await recover(environment, url(), participants.gateways[0]?.configFile ?? '');
   faults.trace(`recovered again, exit code ${ended.code}`);
   return failureOf(ended);
 }
@@ -122,27 +115,6 @@ async function areRepeated(url: string, { events: lost }: Loss): Promise<boolean
   return lost.every((event) => places.has(placeOf(event)));
 }
 
-function untilHalted(url: string): Promise<number | undefined> {
-  return untilTrue(
-    url,
-    'select exists (select from tollbook.lane where halt_reason is not null) as holds',
-    noticeMs,
-  );
-}
-
-/** The time at which the condition held; undefined if it does not hold in time. */
-function untilTrue(url: string, query: string, withinMs: number): Promise<number | undefined> {
-  return withOwner(url, async (owner) => {
-    const deadline = Date.now() + withinMs;
-    while (Date.now() < deadline) {
-      const { rows } = await owner.query<{ holds: boolean }>(query);
-      if (rows[0]?.holds) return Date.now();
-      await sleep(pollMs);
-    }
-    return undefined;
-  });
-}
-
 /** Before each run. */
 const hourMs = 3_600_000;
 
@@ -154,7 +126,7 @@ async function recoverAsOperator(
   { environment, participants, faults, loss: { events } }: RecoveryParts,
   url: string,
 ): Promise<Ended> {
-  const configFile = participants.configFiles[0] ?? '';
+  const configFile = participants.gateways[0]?.configFile ?? '';
   const first = await recover(environment, url, configFile);
   if (first.code === 0 || !first.output.includes('--since TIME')) return first;
   faults.count('recover --since');

@@ -7,25 +7,11 @@ import { mint } from '../../src/devnet/token.ts';
 import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
 import { type BatchedRefund, refundBatch } from '../../src/finance/rules/refund-batch.ts';
 import { issueOperatorToken } from '../../src/accounts/use-cases/operator-tokens.ts';
-import { openDatabase, openPool } from '../../src/ledger/store/database.ts';
-import { openLane } from '../../src/ledger/store/lane.ts';
-import type { ChainGate } from './chain-gate.ts';
 import { keyOf } from './checks/payments.ts';
-import type { Environment } from './environment.ts';
-import type { FaultInjector } from './fault-injector.ts';
-import type { Random } from './random.ts';
+import type { RunParts } from './run-parts.ts';
 import { type Ended, runTollbook } from './tollbook-command.ts';
 import { readAll } from './turnovers.ts';
-import { withOwner } from './with-owner.ts';
-
-export interface OperatorParts {
-  readonly environment: Environment;
-  readonly database: string;
-  readonly urls: readonly string[];
-  readonly gate: ChainGate;
-  readonly faults: FaultInjector;
-  readonly random: Random;
-}
+import { withLedger, withOwner } from './sql.ts';
 
 /** A refund that is on the chain. */
 export interface SentRefund {
@@ -65,10 +51,11 @@ const gas = 200_000n;
 const atoms = 10n ** 15n;
 const operators = ['ada', 'bob'] as const;
 
-export async function startRefundOperator(parts: OperatorParts): Promise<RefundOperator> {
-  const { environment, database, urls, gate, faults, random } = parts;
+export async function startRefundOperator(parts: RunParts, urls: readonly string[]): Promise<RefundOperator> {
+  const { environment, database, gate, faults } = parts;
+  const random = parts.random.fork('operator');
   const { chain, tokens } = environment;
-  const url = environment.postgres.url(database);
+  const url = parts.url();
   const wallet = createWalletClient({
     account: privateKeyToAccount(random.hex32()),
     transport: http(chain.url),
@@ -218,15 +205,10 @@ export async function startRefundOperator(parts: OperatorParts): Promise<RefundO
 }
 
 async function issueToken(url: string): Promise<string> {
-  const pool = openPool({ url, maxConnections: 2 });
-  const lane = openLane({ url });
-  try {
-    const ledger = { pool, lane, db: openDatabase(pool) };
-    return (await issueOperatorToken(ledger, { name: 'chaos', scopes: ['calls:write'] })).token;
-  } finally {
-    await lane.close();
-    await pool.end();
-  }
+  const issued = await withLedger(url, (ledger) =>
+    issueOperatorToken(ledger, { name: 'chaos', scopes: ['calls:write'] }),
+  );
+  return issued.token;
 }
 
 type Started = Extract<RecordedEvent, { type: 'refund_started' }>;

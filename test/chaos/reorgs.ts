@@ -1,22 +1,7 @@
 import { createTestClient, http } from 'viem';
-import type { Address } from '../../src/base/values/primitives.ts';
-import type { ChainGate } from './chain-gate.ts';
 import { readTransfers } from './checks/transfers.ts';
-import type { Environment } from './environment.ts';
-import type { FaultInjector } from './fault-injector.ts';
-import type { FrontRunner } from './front-runner.ts';
-import type { Records } from './records.ts';
+import type { RunParts } from './run-parts.ts';
 import type { Reorg } from './schedule.ts';
-
-export interface ReorgParts {
-  readonly environment: Pick<Environment, 'chain' | 'tokens' | 'payers'>;
-  readonly payTo: Address;
-  readonly fromBlock: bigint;
-  readonly records: Records;
-  readonly frontRunner: FrontRunner;
-  readonly gate: ChainGate;
-  readonly faults: FaultInjector;
-}
 
 const pollMs = 50;
 
@@ -24,7 +9,7 @@ const pollMs = 50;
  * Replaces the last blocks by empty ones. Of the payments in them some land again, in another transaction; some are cancelled
  * by their payers; the others are left to the gateways.
  */
-export async function reorg(parts: ReorgParts, { nth, delayMs, depth, fates }: Reorg): Promise<void> {
+export async function reorg(parts: RunParts, { nth, delayMs, depth, fates }: Reorg): Promise<void> {
   const { environment, payTo, fromBlock, records, frontRunner, gate, faults } = parts;
   const { chain, tokens, payers } = environment;
   const landed = () => readTransfers(chain.url, tokens, payTo, fromBlock);

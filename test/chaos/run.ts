@@ -1,23 +1,21 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { privateKeyToAddress } from 'viem/accounts';
-import { createPublicClient, http } from 'viem';
-import { lowerCase } from '../../src/devnet/accounts.ts';
 import { createAmbushes } from './ambushes.ts';
 import { createRecords, type Records, type SignedOnce } from './records.ts';
 import { type Participants, startParticipants } from './participants.ts';
 import { type Checked, checkRun } from './checks/check-run.ts';
 import type { Violation } from './checks/violation.ts';
-import { createFreezer, type Freezer } from './freezer.ts';
+import { createFreezer } from './freezer.ts';
 import { createChainGate } from './chain-gate.ts';
 import { createFrontRunner } from './front-runner.ts';
 import { createFaultInjector, type FaultInjector } from './fault-injector.ts';
-import { createClocks, stepClock, type Clocks } from './clocks.ts';
+import { createClocks, stepClock } from './clocks.ts';
 import { endSilence, expireLeases, hurryCredit, openCredit } from './idle-credit.ts';
 import { type Prepared, prepareCredit } from './prepare-credit.ts';
 import { ageCall, hurryWatched, openCalls, openConfirmations, pullDueTimes, waitUntilIdle } from './idle.ts';
 import { createRandom, type Random } from './random.ts';
+import { createScope } from './rig.ts';
 import { provocations } from './hostile-scenarios.ts';
 import { makeSchedule } from './make-schedule.ts';
 import { type DatabaseFault, isCreditKind, type Schedule, type ScheduleOptions } from './schedule.ts';
@@ -25,10 +23,11 @@ import type { Place } from './faults.ts';
 import { type RefundOperator, startRefundOperator } from './refund-operator.ts';
 import { type LedgerRecovery, recoverAgain, recoverLedger } from './recovery.ts';
 import { reorg } from './reorgs.ts';
+import type { RunParts } from './run-parts.ts';
 import { runScenario } from './scenarios.ts';
-import { withOwner } from './with-owner.ts';
+import { withOwner } from './sql.ts';
 import { turnOver } from './turnovers.ts';
-import type { Environment } from './environment.ts';
+import { drawPayees, type Environment } from './environment.ts';
 
 export interface RunOptions extends ScheduleOptions {
   readonly environment: Environment;
@@ -84,152 +83,116 @@ export function scheduleOf(options: Omit<RunOptions, 'environment'>): Schedule {
 
 /** One run: clients pay while faults happen; the faults end; when all work is done, ledger, chain and records are compared. */
 export async function makeRun(options: RunOptions): Promise<RunReport> {
+  const { environment } = options;
+  const deadline = new AbortController();
+  const parts = await makeParts(options, deadline.signal);
+  await environment.createDatabase(parts.database);
+  try {
+    return await runWith(parts, options, deadline);
+  } finally {
+    deadline.abort();
+    parts.freezer.thaw();
+    await parts.scope.close();
+    await environment.dropDatabase(parts.database);
+  }
+}
+
+async function makeParts(options: RunOptions, deadline: AbortSignal): Promise<RunParts> {
   const { environment, run } = options;
-  const startedAt = performance.now();
   const random = randomOf(options);
   const schedule = scheduleOf(options);
   const faults = createFaultInjector(random.fork('faults'), schedule);
   const database = `run_${run}`;
-  const payTo = lowerCase(privateKeyToAddress(random.fork('pay to').hex32()));
-  const recipient = lowerCase(privateKeyToAddress(random.fork('recipient').hex32()));
-  // another server may take over
   const url = (): string => environment.postgres.url(database);
-  const records = createRecords();
-  const freezer = createFreezer();
   const gate = createChainGate();
-  const frontRunner = createFrontRunner(environment.chain, gate, faults);
-  const ambushes = createAmbushes((nonce, isOver) =>
-    ageWhile(url, nonce, () => isOver() || deadline.signal.aborted),
-  );
-  const deadline = new AbortController();
+  const clockOf = (index: number) => path.join(environment.dir, `${database}-${index + 1}.clock`);
+  return {
+    environment,
+    schedule,
+    random,
+    database,
+    url,
+    ...(await drawPayees(environment, random)),
+    scope: createScope(),
+    faults,
+    records: createRecords(),
+    freezer: createFreezer(),
+    gate,
+    frontRunner: createFrontRunner(environment.chain, gate, faults),
+    ambushes: createAmbushes((nonce, isOver) => ageWhile(url, nonce, () => isOver() || deadline.aborted)),
+    clocks: createClocks(url, clockOf),
+    deadline,
+  };
+}
+
+async function runWith(parts: RunParts, options: RunOptions, deadline: AbortController): Promise<RunReport> {
+  const startedAt = performance.now();
+  const { environment, schedule, random, url, faults, records, freezer, clocks } = parts;
   let quietSince = 0;
   faults.over.addEventListener('abort', () => (quietSince = Date.now()), { once: true });
-  const turnoverParts = {
-    postgres: environment.postgres,
-    database,
-    faults,
-    thaw: () => freezer.thaw(),
-  };
-  const fromBlock = await createPublicClient({ transport: http(environment.chain.url) }).getBlockNumber();
-  await environment.createDatabase(database);
-  const clocks = createClocks(url, (index) => path.join(environment.dir, `${database}-${index + 1}.clock`));
-  const participants = await startParticipants({
-    environment,
-    faults,
-    freezer,
-    records,
-    frontRunner,
-    gate,
-    ambushes,
-    database,
-    payTo,
-    recipient,
-    schedule,
-    clocks,
-  });
-  try {
-    await Promise.all(participants.gateways.map((gateway) => gateway.untilUp()));
-    const prepared = schedule.hasCredit
-      ? await prepareCredit(environment, url(), schedule.scenarios, random.fork('prepared'), records)
-      : new Map<string, Prepared>();
-    const urls = participants.gateways.map((gateway) => gateway.url);
-    const operatorParts = { environment, database, urls, gate, faults, random: random.fork('operator') };
-    const operator = schedule.hasOperator ? await startRefundOperator(operatorParts) : undefined;
-    faults.beginLoad();
-    const isStarted = (signed: SignedOnce) => isInLedger(url, signed, deadline.signal);
-    const scenarioParts = {
-      urls,
-      deadline: deadline.signal,
-      environment,
-      records,
-      ledgerUrl: url,
-      frontRunner,
-      ambushes,
-      gate,
-      quiet: faults.over,
-      isStarted,
-      prepared,
-    };
-    if (schedule.hasCredit) void expireLeases(url, AbortSignal.any([faults.over, deadline.signal]));
-    let isLoadOver = false;
-    const scenarios = Promise.all(
-      schedule.scenarios.map((scenario) => runScenario(scenarioParts, scenario, random.fork(scenario.id))),
-    ).finally(() => (isLoadOver = true));
-    // a rejection is reported by the await below
-    scenarios.catch(() => {});
-    const [lost] = await Promise.all([
-      schedule.turnover && turnOver({ ...turnoverParts, participants }, schedule.turnover),
-      schedule.isSiege ? sleep(options.loadMs) : waitForLoad(faults, schedule, options),
-      ...schedule.databaseFaults.map((databaseFault) =>
-        restartDatabase(databaseFault, environment, freezer, faults),
-      ),
-      ...schedule.reorgs.map((one) =>
-        reorg({ environment, payTo, fromBlock, records, frontRunner, gate, faults }, one),
-      ),
-      ...schedule.clockSteps.map((step) => stepClock(clocks, step, faults)),
-    ]);
-    const recoveryParts = { environment, database, participants, records, faults };
-    let recovery: LedgerRecovery = { found: [], isUnfinished: false };
-    if (lost) {
-      await sleep(options.loadMs >> 1);
-      faults.end();
-      freezer.thaw();
-      recovery = await recoverLedger({ ...recoveryParts, frontRunner, loss: lost });
-    }
-    const loss = lost && { ...lost, resumedAt: Date.now() };
-    const left = await waitUntilSettled({
-      environment,
-      database,
-      participants,
-      records,
-      faults,
-      freezer,
-      clocks,
-      hasClockSteps: schedule.clockSteps.length > 0,
-      hasReorgs: schedule.reorgs.length > 0,
-      hasCredit: schedule.hasCredit,
-      isLoadOver: () => isLoadOver,
-      operator,
-    });
-    deadline.abort();
-    await scenarios;
-    const foundAgain = recovery.isUnfinished ? await recoverAgain(recoveryParts) : [];
-    const checked = await checkRun({
-      loss,
-      quietSince,
-      sentRefunds: (await operator?.sent()) ?? [],
-      found: [...recovery.found, ...foundAgain],
-      isClockMoved: schedule.clockSteps.some(({ of }) => of === 'database'),
-      maxOtherEvents: schedule.isSiege ? maxOtherEvents(schedule) : undefined,
-      believesLies: schedule.configs.some(({ confirm }) => confirm !== 'required'),
-      environment,
-      database,
-      participants,
-      records,
-      payTo,
-      recipient,
-      fromBlock,
-      left,
-      mustSell: schedule.isSiege ? honestOf(schedule) : [],
-    });
-    return {
-      run,
-      schedule,
-      violations: checked.violations,
-      counts: faults.counts,
-      traceLines: faults.traceLines,
-      payments: countPayments(records, checked),
-      log: [...participants.gateways, ...participants.runners].map(({ log }) => log()).join('\n'),
-      ledger: checked.ledger,
-      clients: [...records.presentations, ...records.completions].map(asJson),
-      ms: performance.now() - startedAt,
-    };
-  } finally {
-    deadline.abort();
+  const participants = await startParticipants(parts);
+  await Promise.all(participants.gateways.map((gateway) => gateway.untilUp()));
+  const prepared = schedule.hasCredit
+    ? await prepareCredit(environment, url(), schedule.scenarios, random.fork('prepared'), records)
+    : new Map<string, Prepared>();
+  const urls = participants.gateways.map((gateway) => gateway.url);
+  const operator = schedule.hasOperator ? await startRefundOperator(parts, urls) : undefined;
+  faults.beginLoad();
+  const isStarted = (signed: SignedOnce) => isInLedger(url, signed, deadline.signal);
+  const scenarioParts = { ...parts, urls, isStarted, prepared };
+  if (schedule.hasCredit) void expireLeases(url, AbortSignal.any([faults.over, deadline.signal]));
+  let isLoadOver = false;
+  const scenarios = Promise.all(
+    schedule.scenarios.map((scenario) => runScenario(scenarioParts, scenario, random.fork(scenario.id))),
+  ).finally(() => (isLoadOver = true));
+  // a rejection is reported by the await below
+  scenarios.catch(() => {});
+  const [lost] = await Promise.all([
+    schedule.turnover && turnOver({ ...parts, participants }, schedule.turnover),
+    schedule.isSiege ? sleep(options.loadMs) : waitForLoad(faults, schedule, options),
+    ...schedule.databaseFaults.map((databaseFault) => restartDatabase(databaseFault, parts)),
+    ...schedule.reorgs.map((one) => reorg(parts, one)),
+    ...schedule.clockSteps.map((step) => stepClock(clocks, step, faults)),
+  ]);
+  let recovery: LedgerRecovery = { found: [], isUnfinished: false };
+  if (lost) {
+    await sleep(options.loadMs >> 1);
+    faults.end();
     freezer.thaw();
-    await participants.stop();
-    await environment.dropDatabase(database);
+    recovery = await recoverLedger({ ...parts, participants, loss: lost });
   }
+  const loss = lost && { ...lost, resumedAt: Date.now() };
+  const left = await waitUntilSettled(parts, participants, operator, () => isLoadOver);
+  deadline.abort();
+  await scenarios;
+  const foundAgain = recovery.isUnfinished ? await recoverAgain({ ...parts, participants }) : [];
+  const checked = await checkRun({
+    ...parts,
+    loss,
+    quietSince,
+    sentRefunds: (await operator?.sent()) ?? [],
+    found: [...recovery.found, ...foundAgain],
+    isClockMoved: schedule.clockSteps.some(({ of }) => of === 'database'),
+    maxOtherEvents: schedule.isSiege ? maxOtherEvents(schedule) : undefined,
+    believesLies: schedule.configs.some(({ confirm }) => confirm !== 'required'),
+    network: environment,
+    url: url(),
+    participants,
+    left,
+    mustSell: schedule.isSiege ? honestOf(schedule) : [],
+  });
+  return {
+    run: options.run,
+    schedule,
+    violations: checked.violations,
+    counts: faults.counts,
+    traceLines: faults.traceLines,
+    payments: countPayments(records, checked),
+    log: [...participants.gateways, ...participants.runners].map(({ log }) => log()).join('\n'),
+    ledger: checked.ledger,
+    clients: [...records.presentations, ...records.completions].map(asJson),
+    ms: performance.now() - startedAt,
+  };
 }
 
 /** Within its budget, each request of a hostile client may leave a quote and a refusal; honest clients leave some. */
@@ -261,9 +224,7 @@ async function waitForLoad(
 
 async function restartDatabase(
   { atMs, what }: DatabaseFault,
-  environment: Environment,
-  freezer: Freezer,
-  faults: FaultInjector,
+  { environment, faults, freezer }: RunParts,
 ): Promise<void> {
   await sleep(atMs);
   faults.count(what);
@@ -271,43 +232,23 @@ async function restartDatabase(
   await environment.postgres.restart(what === 'crash_postgres' ? 'at_once' : 'in_order');
 }
 
-interface SettleParts {
-  readonly environment: Environment;
-  readonly database: string;
-  readonly participants: Participants;
-  readonly records: Records;
-  readonly faults: FaultInjector;
-  readonly freezer: Freezer;
-  readonly clocks: Clocks;
-  readonly hasClockSteps: boolean;
-  readonly hasReorgs: boolean;
-  readonly hasCredit: boolean;
-  readonly isLoadOver: () => boolean;
-  readonly operator: RefundOperator | undefined;
-}
-
 /** Ends the faults and waits until all work is done. Returns what is left when the time-out has passed. */
-async function waitUntilSettled({
-  environment,
-  database,
-  participants,
-  records,
-  faults,
-  freezer,
-  clocks,
-  hasClockSteps,
-  hasReorgs,
-  hasCredit,
-  isLoadOver,
-  operator,
-}: SettleParts): Promise<string[]> {
+async function waitUntilSettled(
+  { url, records, faults, freezer, clocks, schedule }: RunParts,
+  participants: Participants,
+  operator: RefundOperator | undefined,
+  isLoadOver: () => boolean,
+): Promise<string[]> {
+  const { hasCredit } = schedule;
+  const hasClockSteps = schedule.clockSteps.length > 0;
+  const hasReorgs = schedule.reorgs.length > 0;
   faults.end();
   faults.trace('faults end');
   freezer.thaw();
   for (const gateway of participants.gateways) gateway.thaw();
   const down = await listDown(participants);
   if (down.length > 0) return down;
-  const owner = new pg.Client(environment.postgres.url(database));
+  const owner = new pg.Client(url());
   owner.on('error', () => {});
   await owner.connect();
   try {

@@ -1,11 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { PrivateKeyAccount } from 'viem/accounts';
 import { paymentIdentifierKey } from '../../src/base/values/payment-identifier.ts';
 import { mint } from '../../src/devnet/token.ts';
 import type { Address } from '../../src/base/values/primitives.ts';
 import { type Offer, signOffer } from '../support/payer.ts';
-import type { Ambushes } from './ambushes.ts';
-import type { ChainGate } from './chain-gate.ts';
 import type { Records, Presentation, SignedOnce } from './records.ts';
 import {
   askForOffer,
@@ -19,49 +16,56 @@ import {
 import type { FrontRunner } from './front-runner.ts';
 import type { Prepared } from './prepare-credit.ts';
 import type { Random } from './random.ts';
+import type { RunParts } from './run-parts.ts';
 import type { Scenario } from './schedule.ts';
 import type { Environment } from './environment.ts';
+import { pause } from './until.ts';
 
-export interface ScenarioParts extends ClientParts {
-  readonly environment: Pick<Environment, 'chain' | 'payers' | 'tokens'>;
+/** What a client needs to pay. */
+export interface PayingParts extends ClientParts {
+  readonly environment: Pick<Environment, 'payers'>;
   readonly records: Records;
-  /** Of the ledger's database; it changes when another server takes over. */
-  readonly ledgerUrl: () => string;
-  readonly frontRunner: FrontRunner;
-  readonly ambushes: Ambushes;
-  readonly gate: ChainGate;
+  readonly frontRunner?: FrontRunner;
+  /** Aborts when no further payment is begun; left out, the run's end. */
+  readonly asking?: AbortSignal;
+}
+
+export interface ScenarioParts extends RunParts, ClientParts {
   /** By scenario. */
   readonly prepared: ReadonlyMap<string, Prepared>;
-  /** Aborts when the faults have ended. */
-  readonly quiet: AbortSignal;
   /** Whether the ledger holds this payment's claim. */
   readonly isStarted: (signed: SignedOnce) => Promise<boolean>;
 }
 
 /** A scenario in progress: its request and its source of randomness. */
-export interface RunningScenario {
+export interface RunningScenario extends Paying {
   readonly parts: ScenarioParts;
   readonly scenario: Scenario;
+}
+
+/** A client that pays for a request. */
+export interface Paying {
+  readonly parts: PayingParts;
+  readonly scenario: Pick<Scenario, 'id' | 'kind' | 'option' | 'version'> &
+    Partial<Pick<Scenario, 'frontRun'>>;
   readonly random: Random;
   readonly request: JobRequest;
   /** The payer's own id of all payments of this scenario. */
   readonly paymentId?: string;
 }
 
-export function payerOf({ parts, random }: RunningScenario): PrivateKeyAccount {
+export function payerOf({ parts, random }: Paying): PrivateKeyAccount {
   return random.pick(parts.environment.payers);
 }
 
-export async function sign(
-  running: RunningScenario,
-  account: PrivateKeyAccount,
-): Promise<SignedOnce | undefined> {
-  const offer = await askForOffer(running.parts, running.random, running.request);
+export async function sign(running: Paying, account: PrivateKeyAccount): Promise<SignedOnce | undefined> {
+  const { urls, deadline, asking = deadline } = running.parts;
+  const offer = await askForOffer({ urls, deadline: asking }, running.random, running.request);
   return offer && signThis(running, offer, account);
 }
 
 export async function signThis(
-  { parts, scenario, random, paymentId: id }: RunningScenario,
+  { parts, scenario, random, paymentId: id }: Paying,
   offer: Offer,
   account: PrivateKeyAccount,
 ): Promise<SignedOnce> {
@@ -72,14 +76,14 @@ export async function signThis(
   const payment = id
     ? { ...signedOffer, extensions: { [paymentIdentifierKey]: { info: { id } } } }
     : signedOffer;
-  if (scenario.frontRun) parts.frontRunner.plan(payment, scenario.frontRun);
+  if (scenario.frontRun) parts.frontRunner?.plan(payment, scenario.frontRun);
   return parts.records.add(payment);
 }
 
 /** A payment without balance ends only when its authorization expires, so it expires early. */
 const poorValiditySecs = 10;
 
-function isPoor({ kind }: Scenario): boolean {
+function isPoor({ kind }: Pick<Scenario, 'kind'>): boolean {
   return kind === 'poor' || kind === 'late_landing';
 }
 
@@ -89,7 +93,7 @@ export function fund({ parts }: RunningScenario, payer: Address, { payment }: Si
   return parts.gate.send(() => mint(parts.environment.chain, asset, payer, BigInt(amount)));
 }
 
-function open({ parts, scenario, request }: RunningScenario, signed: SignedOnce): Presentation {
+function open({ parts, scenario, request }: Paying, signed: SignedOnce): Presentation {
   const { path, body } = request;
   const of = { scenario: scenario.id, version: scenario.version, signed, path, body };
   const presentation: Presentation = { ...of, attempts: [], end: 'unanswered' };
@@ -97,12 +101,12 @@ function open({ parts, scenario, request }: RunningScenario, signed: SignedOnce)
   return presentation;
 }
 
-function withPayment({ request, scenario }: RunningScenario, signed: SignedOnce): JobRequest {
+function withPayment({ request, scenario }: Paying, signed: SignedOnce): JobRequest {
   return { ...request, headers: { ...request.headers, ...paymentHeader(signed, scenario.version) } };
 }
 
 export function pay(
-  running: RunningScenario,
+  running: Paying,
   signed: SignedOnce,
   random = running.random,
 ): Promise<Presentation['end']> {
@@ -110,18 +114,24 @@ export function pay(
 }
 
 export async function payLater(
-  running: RunningScenario,
+  running: Paying,
   signed: SignedOnce,
   who: string,
   withinMs: number,
 ): Promise<void> {
   const random = running.random.fork(who);
-  await sleep(random.between(0, withinMs), undefined, { signal: running.parts.deadline }).catch(() => {});
+  await pause(random.between(0, withinMs), running.parts.deadline);
   await pay(running, signed, random);
 }
 
+/** Pays once: the request is repeated until its answer is definite. */
+export async function payOnce(paying: Paying): Promise<Presentation['end'] | undefined> {
+  const signed = await sign(paying, payerOf(paying));
+  return signed && pay(paying, signed);
+}
+
 /** Sends once, drops the connection early, and does not return. */
-export async function payAndDisconnect(running: RunningScenario, signed: SignedOnce): Promise<void> {
+export async function payAndDisconnect(running: Paying, signed: SignedOnce): Promise<void> {
   const { parts, random } = running;
   const presentation = open(running, signed);
   const limit = timeLimit(random.between(5, 500), parts.deadline);

@@ -2,7 +2,6 @@ import { payBoundQuote } from './bound-scenarios.ts';
 import { landInLongTransaction, payTakenQuote, useNonceOtherwise } from './contested-scenarios.ts';
 import { askAtOnce, buyCreditAndAsk } from './credit-scenarios.ts';
 import { spendAtOnce, spendForTwo, spendFrontRun, spendOneAfterAnother } from './spend-scenarios.ts';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { privateKeyToAccount } from 'viem/accounts';
 import type { Address } from '../../src/base/values/primitives.ts';
 import { callerHeaders } from '../support/caller.ts';
@@ -22,16 +21,18 @@ import {
   payAndDisconnect,
   payerOf,
   payLater,
+  payOnce,
   type RunningScenario,
   type ScenarioParts,
   sign,
   signThis,
 } from './scenario-parts.ts';
 import { jobs, type Scenario, type ScenarioKind } from './schedule.ts';
+import { pause } from './until.ts';
 
 /** Runs the clients of a scenario, and resolves when all of them have finished. */
 export async function runScenario(parts: ScenarioParts, scenario: Scenario, random: Random): Promise<void> {
-  await sleep(scenario.atMs, undefined, { signal: parts.deadline }).catch(() => {});
+  await pause(scenario.atMs, parts.deadline);
   const refused = scenario.kind === 'reluctant' ? `refuse ${random.between(1, 2)} times ` : '';
   const body = `${refused}${scenario.id} ${random.hex32()} ${'x'.repeat(scenario.bodyBytes)}`;
   const delegated = scenario.job === 'delegated' ? await callerHeaders(body, { nonce: random.hex32() }) : {};
@@ -41,11 +42,6 @@ export async function runScenario(parts: ScenarioParts, scenario: Scenario, rand
 }
 
 type ScenarioStep = (running: RunningScenario) => Promise<unknown>;
-
-const payOnce: ScenarioStep = async (running) => {
-  const signed = await sign(running, payerOf(running));
-  return signed && pay(running, signed);
-};
 
 const scenarioSteps: Readonly<Record<ScenarioKind, ScenarioStep>> = {
   honest: payOnce,

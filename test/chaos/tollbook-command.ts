@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { childEnvironment } from '../support/child-environment.ts';
-import type { Environment } from './environment.ts';
-import { gatewaySecrets } from './gateway-process.ts';
+import { gatewaySecrets } from './gateway-config.ts';
 
 /** How a command ended, and the last of what it printed. */
 export interface Ended {
@@ -12,7 +11,7 @@ export interface Ended {
 
 /** Runs a command of the program under test on a database, as an operator does. */
 export async function runTollbook(
-  { root }: Pick<Environment, 'root'>,
+  { root }: { readonly root: string },
   url: string,
   args: readonly string[],
 ): Promise<Ended> {

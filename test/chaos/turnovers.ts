@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
-import { openDatabase, openPool } from '../../src/ledger/store/database.ts';
 import { allEvents } from '../support/ledger-faults.ts';
-import type { FaultInjector } from './fault-injector.ts';
 import type { Participants } from './participants.ts';
-import type { PostgresServer } from './postgres-server.ts';
+import type { RunParts } from './run-parts.ts';
 import type { Turnover } from './schedule.ts';
-import { withOwner } from './with-owner.ts';
+import { withLedger, withOwner } from './sql.ts';
 
 /**
  * Events that a turnover lost, and the last one that it kept. If none is lost, the answer to a batch without events may be: gateways
@@ -19,18 +17,14 @@ export interface Loss {
   readonly resumedAt?: number;
 }
 
-export interface TurnoverParts {
-  readonly postgres: PostgresServer;
-  readonly database: string;
+type TurnoverParts = Pick<RunParts, 'environment' | 'url' | 'faults' | 'freezer'> & {
   readonly participants: Pick<Participants, 'blockDatabase' | 'openDatabase'>;
-  readonly faults: FaultInjector;
-  /** Resumes what is suspended on the server that ends. */
-  readonly thaw: () => void;
-}
+};
 
 /** Another database server takes over while gateways are running. Returns what it lacks; undefined if it was synchronous. */
 export async function turnOver(parts: TurnoverParts, turnover: Turnover): Promise<Loss | undefined> {
-  const { postgres, faults } = parts;
+  const { faults, freezer } = parts;
+  const { postgres } = parts.environment;
   const { kind, atMs, forMs } = turnover;
   await sleep(atMs);
   const backup = await postgres.backUp();
@@ -39,7 +33,7 @@ export async function turnOver(parts: TurnoverParts, turnover: Turnover): Promis
       const standby = await postgres.follow(backup, 'synchronous');
       await sleep(forMs);
       faults.count(kind);
-      parts.thaw();
+      freezer.thaw();
       await postgres.replaceBy(standby);
       return undefined;
     }
@@ -57,18 +51,18 @@ export async function turnOver(parts: TurnoverParts, turnover: Turnover): Promis
 
 /** While gateways have no connection, so that the lost events are exactly known. */
 async function replaceLossily(
-  { postgres, database, participants, faults, thaw }: TurnoverParts,
+  { url, participants, faults, freezer }: TurnoverParts,
   kind: string,
   replace: () => Promise<void>,
 ): Promise<Loss> {
-  thaw();
+  freezer.thaw();
   participants.blockDatabase();
   // a statement that had arrived already is committed or rolled back soon
   await sleep(200);
-  const before = await readAll(postgres.url(database));
+  const before = await readAll(url());
   await replace();
-  if (kind === 'restore') await restoreSequence(postgres.url(database));
-  const after = await readAll(postgres.url(database));
+  if (kind === 'restore') await restoreSequence(url());
+  const after = await readAll(url());
   const { length: keptSeq } = after;
   const events = before.slice(keptSeq);
   faults.count(kind, `events 1 to ${keptSeq} are kept, ${events.length} are lost`);
@@ -90,11 +84,6 @@ async function restoreSequence(url: string): Promise<void> {
 }
 
 /** The events of a ledger, in their order. */
-export async function readAll(url: string): Promise<RecordedEvent[]> {
-  const pool = openPool({ url, maxConnections: 1 });
-  try {
-    return await allEvents(openDatabase(pool));
-  } finally {
-    await pool.end();
-  }
+export function readAll(url: string): Promise<RecordedEvent[]> {
+  return withLedger(url, ({ db }) => allEvents(db));
 }

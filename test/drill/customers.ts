@@ -1,7 +1,9 @@
-import { randomBytes, randomInt } from 'node:crypto';
+import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PrivateKeyAccount } from 'viem/accounts';
-import { header, offerOf, signOffer } from '../support/payer.ts';
+import { askForOffer, sendOnce } from '../chaos/client.ts';
+import { createRandom } from '../chaos/random.ts';
+import { header, signOffer } from '../support/payer.ts';
 
 /** What customers do. Nothing of it throws: gateways may be away. */
 export interface Customers {
@@ -21,31 +23,28 @@ export function startCustomers(
   payers: readonly PrivateKeyAccount[],
   freeModel: string,
 ): Customers {
+  const random = createRandom('customers');
   let turn = 0;
   let isOver = false;
   const running = new Set<Promise<unknown>>();
 
   const buy = async (serviceId: number): Promise<void> => {
     turn += 1;
-    const url = `${urls[turn % urls.length]}/x402/jobs/${serviceId}/0`;
+    const url = urls[turn % urls.length] ?? '';
     const account = payers[turn % payers.length];
-    const body = randomBytes(8).toString('hex');
-    const headers = { 'content-type': 'text/plain', 'x-forwarded-for': address() };
-    try {
-      const asked = await post(url, body, headers);
-      if (asked.status !== 402 || !account) return;
-      const payment = await signOffer(offerOf(asked), { account });
-      await post(url, body, { ...headers, ...header(payment) });
-    } catch {
-      // a gateway is unreachable or silent
-    }
+    const headers = { 'x-forwarded-for': address() };
+    const request = { path: `/x402/jobs/${serviceId}/0`, body: random.hex32(), headers };
+    const deadline = AbortSignal.timeout(limitMs);
+    const offer = await askForOffer({ urls: [url], deadline }, random, request);
+    if (!offer || !account) return;
+    const paid = { ...headers, ...header(await signOffer(offer, { account })) };
+    await sendOnce(url, { ...request, headers: paid }, AbortSignal.timeout(limitMs));
   };
   const chat = async (): Promise<void> => {
     const body = JSON.stringify({ model: freeModel, messages: [{ role: 'user', content: 'hello' }] });
     const headers = { 'content-type': 'application/json', 'x-forwarded-for': address() };
-    await Promise.all(
-      urls.map((url) => post(`${url}/v1/chat/completions`, body, headers).catch(() => undefined)),
-    );
+    const request = { path: '/v1/chat/completions', body, headers };
+    await Promise.all(urls.map((url) => sendOnce(url, request, AbortSignal.timeout(limitMs))));
   };
   const begin = (act: Promise<void>): void => {
     const done = act.finally(() => running.delete(done));
@@ -67,15 +66,4 @@ export function startCustomers(
       await Promise.all(running);
     },
   };
-}
-
-async function post(url: string, body: string, headers: Readonly<Record<string, string>>) {
-  const response = await fetch(url, {
-    method: 'POST',
-    body,
-    headers,
-    signal: AbortSignal.timeout(limitMs),
-  });
-  const text = await response.text();
-  return { status: response.status, headers: response.headers, text, json: undefined };
 }

@@ -1,13 +1,9 @@
 import { expect, test } from 'vitest';
-import { isInstalled } from '../support/installed.ts';
+import { isInstalled, notChecked } from '../support/installed.ts';
 import { runDrill, uncovered } from './drill.ts';
 import { alertsOf, scaleRules, shippedRules } from './rules.ts';
 
-const hasPrometheus = isInstalled('prometheus');
-const absence = hasPrometheus
-  ? ''
-  : ': NOT CHECKED, PROMETHEUS IS NOT INSTALLED (apt-get install prometheus)';
-if (absence) process.stderr.write(`\n*** THE ALERT DRILL${absence}\n\n`);
+const absence = notChecked('THE ALERT DRILL', isInstalled('prometheus') ? [] : ['prometheus']);
 
 const withoutNumbers = (rules: string): string => rules.replaceAll(/\b\d+[ms]?\b/g, 'N');
 
@@ -37,7 +33,7 @@ test('the rules of the drill differ from the shipped ones only in their times', 
     expect(changed.filter((line) => line.includes(same))).toEqual([]);
 });
 
-test.skipIf(!hasPrometheus)(
+test.skipIf(absence !== '')(
   `a real Prometheus scrapes two gateways, and fires and resolves the alerts of a killed gateway and of one whose clock is wrong${absence}`,
   async () => {
     const lines: string[] = [];

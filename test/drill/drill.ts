@@ -1,10 +1,8 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { seconds, withRig } from '../chaos/rig.ts';
+import { until } from '../chaos/until.ts';
 import { type Fault, faults } from './faults.ts';
-import { pollUntil } from './poll-until.ts';
 import type { ActiveAlert } from './prometheus.ts';
-import { type Rig, startRig } from './rig.ts';
+import { type DrillRig, startDrillRig } from './rig.ts';
 import { alertsOf, scaleRules, shippedRules } from './rules.ts';
 
 export interface DrillOptions {
@@ -20,8 +18,8 @@ export interface DrillReport {
   readonly failures: readonly string[];
 }
 
+const pollMs = 200;
 const limitsMs = { fire: 150_000, resolve: 180_000, quiet: 180_000 } as const;
-const signals = ['SIGINT', 'SIGTERM'] as const;
 
 /** What the rules and the faults of the drill lack of each other. */
 export function uncovered(rules: string): string[] {
@@ -38,22 +36,16 @@ export function uncovered(rules: string): string[] {
 export async function runDrill({ only, say }: DrillOptions): Promise<DrillReport> {
   const gaps = uncovered(shippedRules);
   if (gaps.length > 0) return { proven: [], failures: gaps };
-  const closing: (() => Promise<unknown>)[] = [];
-  const close = async (): Promise<void> => {
-    for (const end of closing.splice(0).toReversed()) await end();
-  };
-  const onSignal = (): void => void close().finally(() => process.exit(130));
-  for (const signal of signals) process.once(signal, onSignal);
-  const proven: string[] = [];
-  const failures: string[] = [];
-  try {
+  return withRig(async (rig) => {
+    const proven: string[] = [];
+    const failures: string[] = [];
     const startedMs = performance.now();
-    const rig = await startRig(scaleRules(shippedRules), closing);
+    const drill = await startDrillRig(rig, scaleRules(shippedRules));
     say(`two gateways and Prometheus after ${seconds(performance.now() - startedMs)}`);
     for (const [alert, causes] of Object.entries(faults)) {
       if (only && !only.includes(alert)) continue;
       for (const fault of causes) {
-        const result = await drillOne(rig, alert, fault).catch((error: unknown) => ({
+        const result = await drillOne(drill, alert, fault).catch((error: unknown) => ({
           failure: String(error),
         }));
         const about = `${alert.padEnd(35)} ${fault.what}`;
@@ -62,30 +54,29 @@ export async function runDrill({ only, say }: DrillOptions): Promise<DrillReport
         say('failure' in result ? `FAILED ${about}: ${result.failure}` : `${about}: ${result.times}`);
       }
     }
-    for (const { slot } of rig.gateways) failures.push(...slot.faults);
-    if (failures.length > 0) say(`logs of the gateways: ${keepLogs(rig)}`);
-  } finally {
-    for (const signal of signals) process.off(signal, onSignal);
-    await close();
-  }
-  return { proven, failures };
+    for (const { slot } of drill.gateways) failures.push(...slot.faults);
+    if (failures.length > 0) say(`logs of the gateways: ${rig.keepLogs()}`);
+    return { proven, failures };
+  });
 }
 
 type Drilled = { readonly times: string } | { readonly failure: string };
 
-async function drillOne(rig: Rig, alert: string, fault: Fault): Promise<Drilled> {
+async function drillOne(rig: DrillRig, alert: string, fault: Fault): Promise<Drilled> {
   const active = async (): Promise<readonly ActiveAlert[]> => rig.prometheus.alerts();
   const isOurs = ({ name, labels }: ActiveAlert): boolean =>
     name === alert && Object.entries(fault.labels ?? {}).every(([label, value]) => labels[label] === value);
-  const quiet = await pollUntil(limitsMs.quiet, async () => (await active()).length === 0);
+  const quiet = await until(limitsMs.quiet, async () => (await active()).length === 0, pollMs);
   if (quiet === undefined) return { failure: `still active before the fault: ${await named(active)}` };
   const end = await fault.begin(rig);
-  const fired = await pollUntil(limitsMs.fire, async () =>
-    (await active()).some((one) => isOurs(one) && one.state === 'firing'),
+  const fired = await until(
+    limitsMs.fire,
+    async () => (await active()).some((one) => isOurs(one) && one.state === 'firing'),
+    pollMs,
   );
   const others = await named(active);
   await end();
-  const resolved = await pollUntil(limitsMs.resolve, async () => !(await active()).some(isOurs));
+  const resolved = await until(limitsMs.resolve, async () => !(await active()).some(isOurs), pollMs);
   if (fired === undefined) return { failure: `it did not fire; active were: ${others || 'none'}` };
   if (resolved === undefined) return { failure: 'it was not resolved after the fault' };
   return { times: `fired after ${seconds(fired)}, resolved ${seconds(resolved)} after its end` };
@@ -93,15 +84,4 @@ async function drillOne(rig: Rig, alert: string, fault: Fault): Promise<Drilled>
 
 async function named(active: () => Promise<readonly ActiveAlert[]>): Promise<string> {
   return (await active()).map(({ name, state }) => `${name} (${state})`).join(', ');
-}
-
-function keepLogs({ gateways }: Rig): string {
-  const dir = path.join(tmpdir(), `tollbook-drill-${Date.now()}`);
-  mkdirSync(dir);
-  for (const { slot } of gateways) writeFileSync(path.join(dir, `gateway-${slot.name}.log`), slot.log());
-  return dir;
-}
-
-function seconds(ms: number): string {
-  return `${(ms / 1_000).toFixed(1)} s`;
 }

@@ -5,12 +5,14 @@ import { createTestClient, http } from 'viem';
 import { privateKeyToAddress } from 'viem/accounts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { repositoryRoot } from '../support/planted-copy.ts';
-import { gatewaySecrets } from '../chaos/gateway-process.ts';
+import { gatewaySecrets } from '../chaos/gateway-config.ts';
 import { startGuardedChild } from '../chaos/guarded-child.ts';
-import { withOwner } from '../chaos/with-owner.ts';
+import { type Behaviour, type Peer, well } from '../chaos/peer.ts';
+import { withOwner } from '../chaos/sql.ts';
+import { runTollbook } from '../chaos/tollbook-command.ts';
+import { repeatUntil } from '../chaos/until.ts';
 import { loseEvents } from './lose-events.ts';
-import { type Behaviour, type Peer, well } from './peers.ts';
-import { anchorKey, followingTrigger, pushRunnerName, type Rig } from './rig.ts';
+import { anchorKey, followingTrigger, pushRunnerName, type DrillRig } from './rig.ts';
 
 /** A gateway sees twice a second whether a look is due. */
 const betweenLooksMs = 2_000;
@@ -22,7 +24,7 @@ export interface Fault {
   /** Labels of the alert that must fire, if several may. */
   readonly labels?: Readonly<Record<string, string>>;
   /** Begins the fault, and returns what ends it. */
-  begin(rig: Rig): Promise<() => Promise<void>>;
+  begin(rig: DrillRig): Promise<() => Promise<void>>;
 }
 
 /** A peer behaves so until the fault ends. */
@@ -31,8 +33,18 @@ async function misbehave(peer: Peer, behave: (path: string) => Behaviour): Promi
   return async () => void (peer.behave = well);
 }
 
+/** A peer behaves so, whatever it is asked. */
+function ofPeer(
+  name: 'facilitator' | 'chain' | 'rates' | 'runner' | 'upstream',
+  behaviour: Behaviour,
+  what: string,
+  labels: Fault['labels'] = {},
+): Fault {
+  return { what, labels, begin: (rig) => misbehave(rig[name], () => behaviour) };
+}
+
 /** Has the discovery service looked at now, not in an hour. */
-async function lookNow({ databaseUrl }: Rig): Promise<void> {
+async function lookNow({ databaseUrl }: DrillRig): Promise<void> {
   await withOwner(databaseUrl(), (owner) =>
     owner.query(`update tollbook.task set due_at = now() where kind = 'listing'`),
   );
@@ -41,25 +53,19 @@ async function lookNow({ databaseUrl }: Rig): Promise<void> {
 /** Repeats an action until the fault ends. */
 function repeat(everyMs: number, act: () => Promise<unknown>): () => Promise<void> {
   const ending = new AbortController();
-  const run = async (): Promise<void> => {
-    while (!ending.signal.aborted) {
-      await act();
-      await sleep(everyMs);
-    }
-  };
-  const running = run();
+  const running = repeatUntil(ending.signal, () => everyMs, act);
   return async () => {
     ending.abort();
     await running;
   };
 }
 
-async function operate(rig: Rig, ...args: readonly string[]): Promise<void> {
-  const { code, output } = await rig.tollbook(...args);
+async function operate(rig: DrillRig, ...args: readonly string[]): Promise<void> {
+  const { code, output } = await runTollbook(rig.environment, rig.databaseUrl(), args);
   if (code !== 0) throw new Error(`tollbook ${args.join(' ')} ended with ${code}: ${output}`);
 }
 
-async function setReadOnly({ databaseUrl }: Rig, isReadOnly: boolean): Promise<void> {
+async function setReadOnly({ databaseUrl }: DrillRig, isReadOnly: boolean): Promise<void> {
   await withOwner(databaseUrl(), async (owner) => {
     const name = pg.escapeIdentifier(owner.database ?? '');
     await owner.query('set default_transaction_read_only = off');
@@ -70,7 +76,7 @@ async function setReadOnly({ databaseUrl }: Rig, isReadOnly: boolean): Promise<v
 }
 
 /** Keeps a lock on a table until the fault ends. */
-async function lock({ databaseUrl }: Rig, table: string, mode: string): Promise<() => Promise<void>> {
+async function lock({ databaseUrl }: DrillRig, table: string, mode: string): Promise<() => Promise<void>> {
   const owner = new pg.Client(databaseUrl());
   await owner.connect();
   await owner.query(`begin; lock table ${table} in ${mode} mode`);
@@ -78,14 +84,14 @@ async function lock({ databaseUrl }: Rig, table: string, mode: string): Promise<
 }
 
 /** The key has no ether until the fault ends. */
-async function impoverish({ environment }: Rig, key: `0x${string}`): Promise<() => Promise<void>> {
+async function impoverish({ environment }: DrillRig, key: `0x${string}`): Promise<() => Promise<void>> {
   const node = createTestClient({ mode: 'anvil', transport: http(environment.chain.url) });
   const address = privateKeyToAddress(key);
   await node.setBalance({ address, value: 0n });
   return () => node.setBalance({ address, value: 10n ** 21n });
 }
 
-const second = ({ gateways }: Rig) => {
+const second = ({ gateways }: DrillRig) => {
   const [, gateway] = gateways;
   if (!gateway) throw new Error('there is no second gateway');
   return gateway;
@@ -107,14 +113,8 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
     },
   ],
   TollbookFacilitatorDegraded: [
-    {
-      what: 'the facilitator is unreachable',
-      begin: ({ facilitator }) => misbehave(facilitator, () => 'away'),
-    },
-    {
-      what: 'the facilitator never answers',
-      begin: ({ facilitator }) => misbehave(facilitator, () => 'silent'),
-    },
+    ofPeer('facilitator', 'away', 'the facilitator is away'),
+    ofPeer('facilitator', 'silent', 'the facilitator never answers'),
   ],
   TollbookRunnerPaused: [
     {
@@ -143,28 +143,12 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
     },
   ],
   TollbookChainDown: [
-    {
-      what: "the chain's RPC is unreachable",
-      labels: { network: 'eip155:84532' },
-      begin: ({ chain }) => misbehave(chain, () => 'away'),
-    },
-    {
-      what: "the chain's RPC never answers",
-      labels: { network: 'eip155:84532' },
-      begin: ({ chain }) => misbehave(chain, () => 'silent'),
-    },
+    ofPeer('chain', 'away', "the chain's RPC is away", { network: 'eip155:84532' }),
+    ofPeer('chain', 'silent', "the chain's RPC never answers", { network: 'eip155:84532' }),
   ],
   TollbookRateNotCurrent: [
-    {
-      what: "the only source of a token's rate is unreachable",
-      labels: { symbol: 'EURC' },
-      begin: ({ rates }) => misbehave(rates, () => 'away'),
-    },
-    {
-      what: "the only source of a token's rate never answers",
-      labels: { symbol: 'EURC' },
-      begin: ({ rates }) => misbehave(rates, () => 'silent'),
-    },
+    ofPeer('rates', 'away', "the only source of a token's rate is away", { symbol: 'EURC' }),
+    ofPeer('rates', 'silent', "the only source of a token's rate never answers", { symbol: 'EURC' }),
   ],
   TollbookListingGone: [
     {
@@ -185,11 +169,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
     },
   ],
   TollbookTriggerBehind: [
-    {
-      what: 'the RPC whose events a trigger follows is unreachable',
-      labels: { trigger: followingTrigger },
-      begin: ({ chain }) => misbehave(chain, () => 'away'),
-    },
+    ofPeer('chain', 'away', 'the RPC whose events a trigger follows is away', { trigger: followingTrigger }),
   ],
   TollbookDiscoveryUnknown: [
     {
@@ -210,7 +190,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
       what: 'settling is never answered, and the chain is unreachable',
       async begin({ facilitator, chain, customers }) {
         const ends = [
-          await misbehave(facilitator, (path) => (path === '/settle' ? 'silent' : 'well')),
+          await misbehave(facilitator, (path) => (path === '/settle' ? 'late' : 'well')),
           await misbehave(chain, () => 'away'),
         ];
         await customers.buy(1);
@@ -234,16 +214,14 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
     },
   ],
   TollbookDeliveriesFailing: [
-    {
-      what: 'the runner that calls are pushed to is unreachable',
-      labels: { service: '1', runner: pushRunnerName },
-      begin: ({ runner }) => misbehave(runner, () => 'away'),
-    },
-    {
-      what: 'the runner that calls are pushed to answers 500',
-      labels: { service: '1', runner: pushRunnerName },
-      begin: ({ runner }) => misbehave(runner, () => 500),
-    },
+    ofPeer('runner', 'away', 'the runner that calls are pushed to is away', {
+      service: '1',
+      runner: pushRunnerName,
+    }),
+    ofPeer('runner', 500, 'the runner that calls are pushed to answers 500', {
+      service: '1',
+      runner: pushRunnerName,
+    }),
   ],
   TollbookDeadLetters: [
     {
@@ -260,14 +238,8 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
     },
   ],
   TollbookModelDown: [
-    {
-      what: "a model's only upstream is unreachable",
-      begin: ({ upstream }) => misbehave(upstream, () => 'away'),
-    },
-    {
-      what: "a model's only upstream never answers",
-      begin: ({ upstream }) => misbehave(upstream, () => 'silent'),
-    },
+    ofPeer('upstream', 'away', "a model's only upstream is away"),
+    ofPeer('upstream', 'silent', "a model's only upstream never answers"),
   ],
   TollbookEtherLow: [
     {
@@ -372,10 +344,10 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
     {
       what: 'a gateway was started with --quiet',
       async begin(rig) {
-        const { slot, configFile } = second(rig);
+        const { slot } = second(rig);
         await slot.pause();
         const quiet = await startGuardedChild({
-          args: ['src/app/cli/tollbook.ts', 'serve', '--config', configFile, '--quiet'],
+          args: ['src/app/cli/tollbook.ts', 'serve', '--config', slot.configFile, '--quiet'],
           cwd: repositoryRoot,
           env: { DATABASE_URL: rig.databaseUrl(), ...gatewaySecrets },
         });

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Rig } from './rig.ts';
+import { runTollbook } from '../chaos/tollbook-command.ts';
+import type { DrillRig } from './rig.ts';
 
 /** While customers pay, so that the backup lacks some of their payments. */
 const payingMs = 3_000;
@@ -7,7 +8,7 @@ const payingMs = 3_000;
 const unfinished = /The recovery is not finished/;
 
 /** The database is restored from a backup that lacks the last events. The operator recovers the ledger to end it. */
-export async function loseEvents(rig: Rig): Promise<() => Promise<void>> {
+export async function loseEvents(rig: DrillRig): Promise<() => Promise<void>> {
   const { environment, gateways } = rig;
   const since = new Date().toISOString();
   const backup = await environment.postgres.backUp();
@@ -20,12 +21,14 @@ export async function loseEvents(rig: Rig): Promise<() => Promise<void>> {
   return () => recover(rig, since);
 }
 
-async function recover({ gateways, tollbook }: Rig, since: string): Promise<void> {
+async function recover({ environment, databaseUrl, gateways }: DrillRig, since: string): Promise<void> {
   await Promise.all(gateways.map(({ slot }) => slot.pause()));
-  const command = ['recover', '--config', gateways[0]?.configFile ?? '', '--by', 'drill'];
-  const first = await tollbook(...command);
+  const command = ['recover', '--config', gateways[0]?.slot.configFile ?? '', '--by', 'drill'];
+  const tollbook = (...more: readonly string[]) =>
+    runTollbook(environment, databaseUrl(), [...command, ...more]);
+  const first = await tollbook();
   const needsTime = first.code !== 0 && first.output.includes('--since TIME');
-  const { code, output } = needsTime ? await tollbook(...command, '--since', since) : first;
+  const { code, output } = needsTime ? await tollbook('--since', since) : first;
   if (code !== 0 && !unfinished.test(output))
     throw new Error(`tollbook recover ended with ${code}: ${output}`);
   for (const { slot } of gateways) slot.resume();

@@ -1,10 +1,9 @@
 /** `npm run alert-drill`: docs/operations/metrics.md describes it. */
 import { parseArgs } from 'node:util';
+import { runCommand, say } from '../chaos/command-line.ts';
 import { isInstalled } from '../support/installed.ts';
 import { runDrill } from './drill.ts';
 import { alertsOf, shippedRules } from './rules.ts';
-
-const say = (line: string): void => console.log(line);
 
 function readOnly(): string[] | undefined {
   const { values } = parseArgs({ options: { only: { type: 'string', multiple: true } } });
@@ -14,7 +13,7 @@ function readOnly(): string[] | undefined {
   return values.only;
 }
 
-try {
+await runCommand(async () => {
   const only = readOnly();
   if (!isInstalled('prometheus')) throw new Error('prometheus is not installed (apt-get install prometheus)');
   const startedMs = performance.now();
@@ -24,8 +23,5 @@ try {
   say(
     `${new Set(proven).size} alerts fired for ${proven.length} faults and were resolved, ${failures.length} failures, ${minutes} minutes`,
   );
-  process.exitCode = failures.length === 0 ? 0 : 1;
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 64;
-}
+  return failures.length === 0;
+});

@@ -3,7 +3,8 @@ import path from 'node:path';
 import { z } from 'zod';
 import { startGuarded } from '../../src/devnet/guarded-process.ts';
 import { freePort } from '../../src/devnet/ports.ts';
-import { pollUntil } from './poll-until.ts';
+import type { Rig } from '../chaos/rig.ts';
+import { mustHold } from '../chaos/until.ts';
 
 /** An alert that is pending or firing. */
 export interface ActiveAlert {
@@ -17,7 +18,6 @@ export interface Prometheus {
   alerts(): Promise<readonly ActiveAlert[]>;
   /** The value of an expression that has one; undefined if it has none. */
   ask(expression: string): Promise<number | undefined>;
-  stop(): Promise<void>;
 }
 
 const startMs = 60_000;
@@ -32,9 +32,10 @@ const queryAnswer = z.object({
 
 /** Debian's Prometheus, which scrapes these addresses every second as the job `tollbook` and evaluates the rules as often. */
 export async function startPrometheus(
-  dir: string,
+  rig: Rig,
   { targets, rules }: { readonly targets: readonly string[]; readonly rules: string },
 ): Promise<Prometheus> {
+  const dir = path.join(rig.dir, 'prometheus');
   mkdirSync(dir, { recursive: true });
   writeFileSync(path.join(dir, 'rules.yml'), rules);
   const config = {
@@ -56,19 +57,19 @@ export async function startPrometheus(
     ],
     stopSignal: 'TERM',
   });
+  rig.defer(() => server.stop());
   const get = async (where: string): Promise<unknown> => {
     const response = await fetch(`http://${address}${where}`, { signal: AbortSignal.timeout(5_000) });
     if (!response.ok) throw new Error(`Prometheus answered ${response.status}: ${await response.text()}`);
     return response.json();
   };
-  const isReady = await pollUntil(startMs, () =>
-    get('/api/v1/alerts').then(
+  await mustHold('Prometheus answers', startMs, () => {
+    if (server.hasExited()) throw new Error(`Prometheus did not start: ${server.log()}`);
+    return get('/api/v1/alerts').then(
       () => true,
-      () => server.hasExited(),
-    ),
-  );
-  if (isReady === undefined || server.hasExited())
-    throw new Error(`Prometheus did not start: ${server.log()}`);
+      () => false,
+    );
+  });
   return {
     async alerts() {
       const { data } = alertsAnswer.parse(await get('/api/v1/alerts'));
@@ -79,6 +80,5 @@ export async function startPrometheus(
       const [first] = data.result;
       return first && Number(first.value[1]);
     },
-    stop: () => server.stop(),
   };
 }

@@ -1,7 +1,3 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { privateKeyToAddress } from 'viem/accounts';
@@ -11,31 +7,24 @@ import { freePort } from '../../src/devnet/ports.ts';
 import { startEchoRunner } from '../../src/devnet/runner.ts';
 import { createRunner, job, type Runner } from '../../src/runner/index.ts';
 import { type Environment, startEnvironment } from '../chaos/environment.ts';
-import { repositoryRoot } from '../support/planted-copy.ts';
-import { gatewayConfig, usualConfig } from '../chaos/gateway-config.ts';
-import {
-  chaosConstants,
-  createGatewaySlot,
-  gatewaySecrets,
-  type GatewaySlot,
-  runnerToken,
-} from '../chaos/gateway-process.ts';
+import { chaosConstants, type GatewaySlot, startGatewaySlot } from '../chaos/gateway-process.ts';
+import { type Peer, startPeer } from '../chaos/peer.ts';
 import { createRandom } from '../chaos/random.ts';
-import { childEnvironment } from '../support/child-environment.ts';
+import type { Rig } from '../chaos/rig.ts';
+import { runnerToken } from '../chaos/runner-work.ts';
 import { type Customers, startCustomers } from './customers.ts';
-import { type Peer, startPeer, startWire, type Wire } from './peers.ts';
 import { type Prometheus, startPrometheus } from './prometheus.ts';
+import { startWire, type Wire } from './wire.ts';
 
 /** A gateway process, its own way to the database, and the file that says how wrong its clock is. */
 export interface DrillGateway {
   readonly slot: GatewaySlot;
   readonly wire: Wire;
-  readonly configFile: string;
   readonly clockFile: string;
 }
 
 /** All that the drill runs: gateways, their peers, customers, and a Prometheus that scrapes the gateways. */
-export interface Rig {
+export interface DrillRig {
   readonly environment: Environment;
   /** The database's owner's. */
   readonly databaseUrl: () => string;
@@ -56,8 +45,6 @@ export interface Rig {
   /** The runner that fetches the calls of service 2. */
   startPoller(): void;
   stopPoller(): Promise<void>;
-  /** Runs the command line as the operator does. */
-  tollbook(...args: readonly string[]): Promise<{ readonly code: number | null; readonly output: string }>;
 }
 
 export interface Discovery {
@@ -76,32 +63,24 @@ export const anchorKey = devnetKeys.thirdSpare;
 /** Calls are delivered until their runner is back, and become dead letters only if it refuses them. */
 const maxAttempts = 1_000;
 
-/** @param closing gets what ends each part, as soon as it has started */
-export async function startRig(rules: string, closing: (() => Promise<unknown>)[]): Promise<Rig> {
-  const environment = await startEnvironment(createRandom('alert drill'));
-  closing.push(() => environment.close());
+export async function startDrillRig(rig: Rig, rules: string): Promise<DrillRig> {
+  const environment = await startEnvironment(rig, createRandom('alert drill'));
   await environment.createDatabase(database);
   const checkpoints = await deployCheckpointAnchor(environment.chain);
-  const echo = await startEchoRunner({ secret: runnerToken, port: 0 });
-  closing.push(() => echo.close());
-  const open = async (target: string): Promise<Peer> => {
-    const peer = await startPeer(target);
-    closing.push(() => peer.close());
-    return peer;
-  };
-  const facilitator = await open(environment.facilitatorUrl);
-  const chain = await open(environment.chain.url);
-  const runner = await open(new URL(echo.url).origin);
-  const upstream = await open(environment.modelUrl);
-  const rates = await open(await serve(closing, () => '{"rate": "3200.00"}'));
+  const echo = rig.keep(await startEchoRunner({ secret: runnerToken, port: 0 }));
+  const facilitator = await startPeer(rig, environment.facilitatorUrl);
+  const chain = await startPeer(rig, environment.chain.url);
+  const runner = await startPeer(rig, new URL(echo.url).origin);
+  const upstream = await startPeer(rig, environment.modelUrl);
+  const rates = await startPeer(rig, () => ({ rate: '3200.00' }));
   const payTo = lowerCase(privateKeyToAddress(devnetKeys.payTo));
   const listed = { isListed: true };
   const others = { resource: 'https://other.example/api', accepts: [] };
   const ours = { resource: 'https://chaos.example/x402/jobs/1/0', accepts: [{ payTo }] };
   const items = () => (listed.isListed ? [others, ours] : [others]);
   // the page after the first is empty: the end of the list
-  const list = (url: string) => JSON.stringify({ items: url.includes('offset=0') ? items() : [] });
-  const discovery = Object.assign(listed, { peer: await open(await serve(closing, list)) });
+  const list = (url: string) => ({ items: url.includes('offset=0') ? items() : [] });
+  const discovery = Object.assign(listed, { peer: await startPeer(rig, list) });
 
   const anchorFolder = path.join(environment.dir, 'anchors');
   mkdirSync(anchorFolder);
@@ -110,41 +89,32 @@ export async function startRig(rules: string, closing: (() => Promise<unknown>)[
   const metricsPorts = [await freePort(), await freePort()];
   const gateways: DrillGateway[] = [];
   for (const [index, metricsPort] of metricsPorts.entries()) {
-    const wire = await startWire(environment.postgres.socketPath);
-    const port = await freePort();
+    const wire = await startWire(rig, environment.postgres.socketPath);
     const name = String(index + 1);
-    const configFile = path.join(environment.dir, `gateway-${name}.toml`);
     const clockFile = path.join(environment.dir, `gateway-${name}.clock`);
-    const [token, secondToken] = environment.tokens;
-    const urls = { facilitatorUrl: facilitator.url, rpcUrl: chain.url, pushUrl: runner.url };
-    const config = gatewayConfig({
-      port,
-      ...urls,
-      token,
-      secondToken,
-      registry: environment.registry,
-      payTo,
-      variant: usualConfig,
-      maxAttempts,
-      chat: {
-        upstreamUrl: upstream.url,
-        recipient: lowerCase(privateKeyToAddress(devnetKeys.spare)),
-      },
-    });
-    const more = moreTables({
-      metricsPort,
-      anchorFolder,
-      keyFile,
-      checkpoints,
-      rateUrl: rates.url,
-      discoveryUrl: discovery.peer.url,
-    });
-    writeFileSync(configFile, config + more);
-    const slot = createGatewaySlot({
+    const slot = await startGatewaySlot(rig, {
       name,
-      url: `http://127.0.0.1:${port}`,
-      root: repositoryRoot,
-      configFile,
+      dir: environment.dir,
+      config: {
+        facilitatorUrl: facilitator.url,
+        rpcUrl: chain.url,
+        pushUrl: runner.url,
+        network: environment,
+        payTo,
+        maxAttempts,
+        log: { folder: anchorFolder, everyMs: 1_000 },
+        chat: {
+          upstreamUrl: upstream.url,
+          recipient: lowerCase(privateKeyToAddress(devnetKeys.spare)),
+        },
+        tables: moreTables({
+          metricsPort,
+          keyFile,
+          checkpoints,
+          rateUrl: rates.url,
+          discoveryUrl: discovery.peer.url,
+        }),
+      },
       clockFile,
       constants: {
         ...chaosConstants,
@@ -152,28 +122,23 @@ export async function startRig(rules: string, closing: (() => Promise<unknown>)[
         discovery: { graceSecs: 0 },
       },
       databaseUrl: `postgresql://postgres@127.0.0.1:${wire.port}/${database}`,
-      // no fault of the drill may end a gateway
-      isExcused: () => false,
     });
-    closing.push(() => wire.close());
-    closing.push(() => slot.stop());
-    gateways.push({ slot, wire, configFile, clockFile });
+    rig.log(`gateway-${name}.log`, slot.log);
+    gateways.push({ slot, wire, clockFile });
   }
   await Promise.all(gateways.map(({ slot }) => slot.untilUp()));
 
   const urls = gateways.map(({ slot }) => slot.url);
   const poller = createPoller(urls[0] ?? '');
-  closing.push(() => poller.stop());
+  rig.defer(() => poller.stop());
   poller.start();
   const targets = metricsPorts.map((port) => `127.0.0.1:${port}`);
-  const prometheus = await startPrometheus(path.join(environment.dir, 'prometheus'), { targets, rules });
-  closing.push(() => prometheus.stop());
+  const prometheus = await startPrometheus(rig, { targets, rules });
   const customers = startCustomers(urls, environment.payers, freeModel);
-  closing.push(() => customers.stop());
-  const databaseUrl = (): string => environment.postgres.url(database);
+  rig.defer(() => customers.stop());
   return {
     environment,
-    databaseUrl,
+    databaseUrl: () => environment.postgres.url(database),
     gateways,
     facilitator,
     chain,
@@ -186,13 +151,11 @@ export async function startRig(rules: string, closing: (() => Promise<unknown>)[
     anchorFolder,
     startPoller: poller.start,
     stopPoller: poller.stop,
-    tollbook: (...args) => runTollbook(databaseUrl(), args),
   };
 }
 
 interface MoreTables {
   readonly metricsPort: number;
-  readonly anchorFolder: string;
   readonly keyFile: string;
   readonly checkpoints: string;
   readonly rateUrl: string;
@@ -200,7 +163,7 @@ interface MoreTables {
 }
 
 function moreTables(of: MoreTables): string {
-  const { metricsPort, anchorFolder, keyFile, checkpoints, rateUrl, discoveryUrl } = of;
+  const { metricsPort, keyFile, checkpoints, rateUrl, discoveryUrl } = of;
   // the sources belong to the last token
   return `
 [[accepted_tokens.rates]]
@@ -231,16 +194,6 @@ url = "${discoveryUrl}"
 [metrics]
 bind_address = "127.0.0.1:${metricsPort}"
 
-[log]
-origin = "drill.example/log"
-key = "env:CHAOS_LOG_KEY"
-
-[[log.anchors]]
-name = "copies"
-kind = "folder"
-location = "${anchorFolder}"
-every_ms = 1_000
-
 [[log.anchors]]
 name = "contract"
 kind = "chain"
@@ -248,16 +201,6 @@ network = "eip155:84532"
 contract = "${checkpoints}"
 secret = "file:${keyFile}"
 `;
-}
-
-async function serve(closing: (() => Promise<unknown>)[], answer: (url: string) => string): Promise<string> {
-  const server = createServer(({ url = '' }, response) => void response.end(answer(url)));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  closing.push(async () => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 function createPoller(gatewayUrl: string) {
@@ -273,17 +216,4 @@ function createPoller(gatewayUrl: string) {
     },
     stop: async () => runner?.stop({ graceMs: 1_000 }),
   };
-}
-
-async function runTollbook(databaseUrl: string, args: readonly string[]) {
-  const child = spawn(process.execPath, ['src/app/cli/tollbook.ts', ...args], {
-    cwd: repositoryRoot,
-    env: { ...childEnvironment(), DATABASE_URL: databaseUrl, ...gatewaySecrets },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
-  const [code] = (await once(child, 'close')) as [number | null];
-  return { code, output: output.slice(-2_000) };
 }

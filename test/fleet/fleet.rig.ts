@@ -1,30 +1,33 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { withRig } from '../chaos/rig.ts';
 import { createDatabase } from '../support/database.ts';
+import { notChecked } from '../support/installed.ts';
 import { isNatsInstalled, startNatsCluster } from '../support/nats.ts';
 import { faultsOf, type FleetOptions, runFleet } from './run.ts';
 
-if (!isNatsInstalled)
-  process.stderr.write(
-    '\n*** A FLEET OVER JETSTREAM: NOT CHECKED, nats-server NOT INSTALLED (apt-get install nats-server)\n\n',
-  );
+notChecked('A FLEET OVER JETSTREAM', isNatsInstalled ? [] : ['nats-server']);
 
-/** A short form of `npm run fleet`. */
-async function run(options: Pick<FleetOptions, 'mode' | 'nats' | 'kills'>, calls: number) {
-  const database = await createDatabase();
-  const report = await runFleet({
-    databaseUrl: database.url,
-    runners: 3,
-    concurrency: 8,
-    calls,
-    seed: '1',
-    say() {},
-    ...options,
-  });
-  return { report, faults: faultsOf({ ...report, kills: options.kills }) };
+/** A short form of `npm run fleet`, with kills. */
+async function run(options: Pick<FleetOptions, 'mode' | 'nats'>) {
+  const { url: databaseUrl } = await createDatabase();
+  const report = await withRig((rig) =>
+    runFleet({
+      rig,
+      databaseUrl,
+      runners: 3,
+      concurrency: 8,
+      calls: 600,
+      kills: true,
+      seed: '1',
+      say() {},
+      ...options,
+    }),
+  );
+  return { report, faults: faultsOf({ ...report, kills: true }) };
 }
 
 test('a fleet that leases its calls does each with one idempotency key under one live lease, while its runners are killed', async () => {
-  const { report, faults } = await run({ mode: 'lease', kills: true }, 600);
+  const { report, faults } = await run({ mode: 'lease' });
   expect(faults).toEqual([]);
   expect(report.killedRunners).toBeGreaterThan(0);
 });
@@ -34,7 +37,7 @@ test.skipIf(!isNatsInstalled)(
   async () => {
     const nats = await startNatsCluster({ servers: 3 });
     onTestFinished(() => nats.stop());
-    const { report, faults } = await run({ mode: 'jetstream', nats, kills: true }, 600);
+    const { report, faults } = await run({ mode: 'jetstream', nats });
     expect(faults).toEqual([]);
     expect(report.killedRunners).toBeGreaterThan(0);
   },

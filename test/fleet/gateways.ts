@@ -1,115 +1,91 @@
 import { pino } from 'pino';
-import { type RunningGateway, startGateway } from '../../src/app/start.ts';
-import type { Config } from '../../src/base/config/config.ts';
 import { parseConfig } from '../../src/base/config/load.ts';
-import { readLedgerId } from '../../src/ledger/store/secrets.ts';
-import { openDatabase, openPool } from '../../src/ledger/store/database.ts';
-import { openLane } from '../../src/ledger/store/lane.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 import { triggerCall, type TriggerContext } from '../../src/jobs/use-cases/triggers/trigger-call.ts';
-import { fleet } from './names.ts';
+import { readLedgerId } from '../../src/ledger/store/secrets.ts';
+import { gatewayConfig, gatewaySecrets } from '../chaos/gateway-config.ts';
+import { type GatewaySlot, type GatewaySlotOptions, startGatewaySlot } from '../chaos/gateway-process.ts';
+import type { Rig } from '../chaos/rig.ts';
+import { fleetWork } from '../chaos/runner-work.ts';
+import { type OpenLedger, withLedger } from '../chaos/sql.ts';
 
 export type FleetMode = 'lease' | 'jetstream';
 
+const constants = { jetstream: { maxBytes: 268_435_456, takeWithinSecs: 20 } };
 /** No payment is made: neither the facilitator nor the chain is there. */
 const nowhere = 'http://127.0.0.1:9';
+const addressOf = (byte: string): Address => `0x${byte.repeat(20)}`;
 
-export async function fleetConfig(mode: FleetMode, servers: readonly string[]): Promise<Config> {
+type FleetConfig = GatewaySlotOptions['config'];
+
+export function fleetConfig(mode: FleetMode, servers: readonly string[]): FleetConfig {
   const broker = `[jetstream]
 servers = ${JSON.stringify(servers)}
 replicas = ${servers.length}
 `;
-  const text = `
-bind_address = "127.0.0.1:0"
-facilitator_url = "${nowhere}"
-receipt_key = "env:KEY"
-rate_per_native_unit = "3200.00"
-log_level = "silent"
-default_invocation_mode = "public_paid"
-[limits]
-requests_per_minute = 0
-max_outstanding_calls = 1_000_000
-[delivery]
-max_attempts = 1_000
-backoff_cap_ms = 1
-[[networks]]
-id = "eip155:84532"
-rpc_url = "${nowhere}"
-[[accepted_tokens]]
-network = "eip155:84532"
-asset = "0x${'5f'.repeat(20)}"
-symbol = "USDC"
-decimals = 6
-pay_to = "0x90f79bf6eb2c4f870365e785982e1f101e93b906"
-eip712_name = "USD Coin"
-eip712_version = "2"
-[job_prices.1]
+  const tables = `
+[job_prices.${fleetWork.serviceId}]
 0 = "1"
 [[runners]]
-name = "${fleet.runner}"
-services = [${fleet.serviceId}]
+name = "${fleetWork.runner}"
+services = [${fleetWork.serviceId}]
 mode = "${mode}"
-token = "env:TOKEN"
+token = "env:CHAOS_FLEET_TOKEN"
 ${mode === 'jetstream' ? broker : ''}`;
-  const env = { KEY: 'the-receipt-key-of-the-fleet-test-gateways', TOKEN: fleet.token };
-  const constants = { jetstream: { maxBytes: 268_435_456, takeWithinSecs: 20 } };
-  const { config } = await parseConfig(text, {
-    file: 'fleet.toml',
-    env,
-    readFile: async () => '',
-    constants,
-  });
-  return config;
+  return {
+    facilitatorUrl: nowhere,
+    rpcUrl: nowhere,
+    pushUrl: nowhere,
+    network: { tokens: [addressOf('5f'), addressOf('6f')], registry: addressOf('7f') },
+    payTo: addressOf('8f'),
+    maxAttempts: 1_000,
+    maxOutstandingCalls: 1_000_000,
+    tables,
+  };
 }
 
 export function startFleetGateways(
-  count: number,
-  config: Config,
+  rig: Rig,
+  config: FleetConfig,
   databaseUrl: string,
-): Promise<RunningGateway[]> {
-  const logger = pino({ level: 'silent' });
-  return Promise.all(Array.from({ length: count }, () => startGateway({ config, databaseUrl, logger })));
+): Promise<GatewaySlot[]> {
+  return Promise.all(
+    ['1', '2'].map((name) => startGatewaySlot(rig, { name, dir: rig.dir, config, constants, databaseUrl })),
+  );
 }
 
 /** Fills the outbox by the use case of triggers: their calls are those of payments in all that follows. */
-export async function makeCalls(
-  databaseUrl: string,
-  config: Config,
-  { from, count }: { readonly from: number; readonly count: number },
-): Promise<void> {
-  const pool = openPool({ url: databaseUrl, maxConnections: 20 });
-  const lane = openLane({ url: databaseUrl });
-  try {
-    const db = openDatabase(pool);
-    await lane.refresh();
+export async function makeCalls(databaseUrl: string, values: FleetConfig, count: number): Promise<void> {
+  const file = 'fleet.toml';
+  const text = gatewayConfig({ ...values, port: 0 });
+  const env = { ...gatewaySecrets };
+  const { config } = await parseConfig(text, { file, env, readFile: async () => '', constants });
+  const make = async (ledger: OpenLedger): Promise<void> => {
+    await ledger.lane.refresh();
     const context: TriggerContext = {
+      ...ledger,
       config,
-      lane,
-      pool,
-      db,
       log: pino({ level: 'silent' }),
       onCallReleased() {},
       tooLate: () => false,
-      quoteRealm: { ledgerId: await readLedgerId(db) },
+      quoteRealm: { ledgerId: await readLedgerId(ledger.db) },
     };
-    let next = from;
-    const make = async (): Promise<void> => {
-      while (next < from + count) {
+    let next = 0;
+    const makeNext = async (): Promise<void> => {
+      while (next < count) {
         const id = `call-${next++}`;
-        const job = { serviceId: fleet.serviceId, jobIndex: 0 };
         const made = await triggerCall(context, {
           kind: 'webhook',
           name: 'fleet',
           id,
-          job,
+          job: { serviceId: fleetWork.serviceId, jobIndex: 0 },
           body: Buffer.from(`body of ${id}`),
           contentType: 'text/plain',
         });
         if (made.kind !== 'triggered') throw new Error(`${id} was not recorded: ${made.kind}`);
       }
     };
-    await Promise.all(Array.from({ length: 64 }, make));
-  } finally {
-    await lane.close();
-    await pool.end();
-  }
+    await Promise.all(Array.from({ length: 64 }, makeNext));
+  };
+  await withLedger(databaseUrl, make, 20);
 }

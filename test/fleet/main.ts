@@ -1,15 +1,16 @@
 /** `npm run fleet`: docs/scale.md has what it measured. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import pg from 'pg';
-import { startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
-import { migrate } from '../../src/ledger/store/migrations.ts';
+import { newSeed, oneOf, runCommand, say, whole } from '../chaos/command-line.ts';
+import { migrate } from '../chaos/environment.ts';
+import { startPostgresServer } from '../chaos/postgres-server.ts';
+import { withRig } from '../chaos/rig.ts';
 import { isNatsInstalled, startNatsCluster } from '../support/nats.ts';
+import { repositoryRoot } from '../support/planted-copy.ts';
 import type { FleetMode } from './gateways.ts';
 import { describe, faultsOf, runFleet } from './run.ts';
 
+const modes: readonly FleetMode[] = ['lease', 'jetstream'];
 const { values } = parseArgs({
   options: {
     calls: { type: 'string', default: '20000' },
@@ -17,51 +18,49 @@ const { values } = parseArgs({
     concurrency: { type: 'string', default: '16' },
     only: { type: 'string' },
     kills: { type: 'string' },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    seed: { type: 'string', default: newSeed() },
   },
 });
-const say = (line: string): void => console.log(line);
-const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-fleet-'));
-const postgres = await startEmbeddedPostgres({ dir, durable: true });
-const modes: readonly FleetMode[] = ['lease', 'jetstream'];
-let runCount = 0;
-try {
-  say(`seed ${values.seed}`);
-  for (const mode of modes.filter((one) => values.only === undefined || one === values.only)) {
-    if (mode === 'jetstream' && !isNatsInstalled) {
-      say('jetstream: NOT CHECKED, nats-server NOT INSTALLED (apt-get install nats-server)');
-      continue;
-    }
-    for (const kills of values.kills === undefined ? [false, true] : [values.kills === 'yes']) {
-      const name = `fleet${++runCount}`;
-      const admin = new pg.Client(postgres.url());
-      await admin.connect();
-      await admin.query(`create database ${name}`);
-      await admin.end();
-      await migrate(postgres.url(name));
-      const nats = mode === 'jetstream' ? await startNatsCluster({ servers: 3 }) : undefined;
-      try {
-        const report = await runFleet({
-          mode,
-          databaseUrl: postgres.url(name),
-          ...(nats && { nats }),
-          runners: Number(values.runners),
-          calls: Number(values.calls),
-          concurrency: Number(values.concurrency),
-          kills,
-          seed: values.seed,
-          say,
-        });
-        say(describe(report));
-        const faults = faultsOf({ ...report, kills });
-        for (const fault of faults) say(`FAULT: ${fault}`);
-        if (faults.length > 0) process.exitCode = 1;
-      } finally {
-        await nats?.stop();
-      }
-    }
-  }
-} finally {
-  await postgres.stop();
-  rmSync(dir, { recursive: true, force: true });
+
+/** One fleet with a database of its own. False where something was wrong. */
+function makeRun(mode: FleetMode, kills: boolean): Promise<boolean> {
+  return withRig(async (rig) => {
+    const postgres = await startPostgresServer(path.join(rig.dir, 'pg'));
+    rig.defer(() => postgres.stop());
+    await postgres.run('create database fleet');
+    const databaseUrl = postgres.url('fleet');
+    await migrate(repositoryRoot, databaseUrl);
+    const nats = mode === 'jetstream' ? await startNatsCluster({ servers: 3 }) : undefined;
+    rig.defer(() => nats?.stop());
+    const report = await runFleet({
+      rig,
+      mode,
+      databaseUrl,
+      ...(nats && { nats }),
+      runners: whole('runners', values.runners, 1, 100),
+      calls: whole('calls', values.calls, 1, 1_000_000),
+      concurrency: whole('concurrency', values.concurrency, 1, 1_000),
+      kills,
+      seed: values.seed,
+      say,
+    });
+    say(describe(report));
+    const faults = faultsOf({ ...report, kills });
+    for (const fault of faults) say(`FAULT: ${fault}`);
+    return faults.length === 0;
+  });
 }
+
+await runCommand(async () => {
+  say(`seed ${values.seed}`);
+  const only = oneOf('only', values.only, modes);
+  const kills = oneOf('kills', values.kills, ['yes', 'no']);
+  let isSound = true;
+  for (const mode of only ? [only] : modes)
+    if (mode === 'jetstream' && !isNatsInstalled)
+      say('jetstream: NOT CHECKED, nats-server NOT INSTALLED (apt-get install nats-server)');
+    else
+      for (const kill of kills ? [kills === 'yes'] : [false, true])
+        isSound = (await makeRun(mode, kill)) && isSound;
+  return isSound;
+});

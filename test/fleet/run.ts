@@ -1,13 +1,14 @@
-import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createRandom } from '../chaos/random.ts';
-import { type GuardedChild, startGuardedChild } from '../chaos/guarded-child.ts';
-import { repositoryRoot } from '../support/planted-copy.ts';
+import { type Rig, seconds } from '../chaos/rig.ts';
+import { type RunnerRun, type RunnerSlot, startRunnerSlot } from '../chaos/runner-slot.ts';
+import { mustHold, pause } from '../chaos/until.ts';
 import type { NatsCluster } from '../support/nats.ts';
 import { type Audit, beginAudit, countOpenCalls, readAudit } from './audit.ts';
 import { fleetConfig, type FleetMode, makeCalls, startFleetGateways } from './gateways.ts';
 
 export interface FleetOptions {
+  /** Of this fleet alone. */
+  readonly rig: Rig;
   readonly mode: FleetMode;
   /** Of its own migrated database. */
   readonly databaseUrl: string;
@@ -35,128 +36,102 @@ export interface FleetReport {
   /** Attempts that ran in more than one process. */
   readonly sharedAttempts: number;
   readonly audit: Audit;
+  /** Gateways that ended, with their last words. */
+  readonly died: readonly string[];
   readonly killedRunners: number;
   readonly killedServers: number;
   /** From the first call in the outbox that could be taken to the last one completed. */
   readonly ms: number;
 }
 
-const gatewayCount = 2;
-const longestMs = 900_000;
-const program = path.join(import.meta.dirname, 'runner-process.ts');
+/** A run, and the process of the fleet that made it. */
+type Run = RunnerRun & { readonly by: string };
 
-interface Run {
-  readonly attempt: number;
-  readonly key: string;
-  readonly process: number;
-}
+const longestMs = 900_000;
+const pollMs = 200;
 
 /** Lets a fleet of runners do the calls, and compares what they wrote with what the database saw. */
 export async function runFleet(options: FleetOptions): Promise<FleetReport> {
-  const { mode, databaseUrl, nats, calls, runners: runnerCount, say } = options;
-  const config = await fleetConfig(mode, nats?.urls ?? []);
+  const { rig, mode, databaseUrl, nats, calls, concurrency, kills, say } = options;
+  const config = fleetConfig(mode, nats?.urls ?? []);
   await beginAudit(databaseUrl);
   say(`${mode}: recording ${calls} calls`);
-  await makeCalls(databaseUrl, config, { from: 0, count: calls });
-  const gateways = await startFleetGateways(gatewayCount, config, databaseUrl);
-  const urls = mode === 'jetstream' ? (nats?.urls ?? []) : gateways.map(({ url }) => url);
-  const runs = new Map<number, Run[]>();
-  let processes = 0;
-  const start = async (): Promise<GuardedChild> => {
-    const number = ++processes;
-    const args = [program, mode, urls.join(','), String(options.concurrency)];
-    const child = await startGuardedChild({ args, cwd: repositoryRoot });
-    child.onLine((line) => {
-      const [word, callId = '', attempt = '', key = ''] = line.split(' ');
-      if (word !== 'run') return;
-      const list = runs.get(Number(callId)) ?? [];
-      list.push({ attempt: Number(attempt), key, process: number });
-      runs.set(Number(callId), list);
-    });
-    return child;
-  };
-  const fleet = await Promise.all(Array.from({ length: runnerCount }, start));
+  await makeCalls(databaseUrl, config, calls);
+  const gateways = await startFleetGateways(rig, config, databaseUrl);
+  await Promise.all(gateways.map((gateway) => gateway.untilUp()));
+  const urls = gateways.map(({ url }) => url);
+  const fleet = Array.from({ length: options.runners }, (_, index) => {
+    const where = nats ? nats.urls.join() : (urls[index % urls.length] ?? '');
+    return startRunnerSlot(rig, { mode, where, concurrency });
+  });
   const startedAt = performance.now();
-  const killing = new AbortController();
+  const over = new AbortController();
   const killed = { runners: 0, servers: 0 };
-  const killers = options.kills ? kill(options, fleet, start, killed, killing.signal) : Promise.resolve();
+  const killers = kills ? kill(options, fleet, killed, over.signal) : Promise.resolve();
   try {
-    while ((await countOpenCalls(databaseUrl)) > 0) {
-      if (performance.now() - startedAt > longestMs)
-        throw new Error(`${mode}: calls are left after 15 minutes`);
-      await sleep(200);
-    }
-    const ms = performance.now() - startedAt;
-    killing.abort();
-    await killers;
-    const audit = await readAudit(databaseUrl);
-    return {
-      mode,
-      calls,
-      ...compare(runs, calls),
-      audit,
-      killedRunners: killed.runners,
-      killedServers: killed.servers,
-      ms,
-    };
+    const isDone = async (): Promise<boolean> => (await countOpenCalls(databaseUrl)) === 0;
+    await mustHold(`${mode}: no call is left`, longestMs, isDone, pollMs);
   } finally {
-    killing.abort();
+    over.abort();
     await killers;
-    for (const child of fleet) child.signal('SIGKILL');
-    await Promise.all(fleet.map(({ ended }) => ended));
-    await Promise.all(gateways.map((gateway) => gateway.stop()));
   }
+  const ms = performance.now() - startedAt;
+  return {
+    mode,
+    calls,
+    ...compare(fleet, calls),
+    audit: await readAudit(databaseUrl),
+    died: gateways.flatMap((gateway) => gateway.faults),
+    killedRunners: killed.runners,
+    killedServers: killed.servers,
+    ms,
+  };
 }
 
 /** Kills a runner every second or so, and a server of the broker, one of which is unreachable at a time; each is started again. */
 async function kill(
   { seed, nats }: FleetOptions,
-  fleet: GuardedChild[],
-  start: () => Promise<GuardedChild>,
+  fleet: readonly RunnerSlot[],
   killed: { runners: number; servers: number },
   over: AbortSignal,
 ): Promise<void> {
   const random = createRandom(seed);
-  const wait = (ms: number): Promise<unknown> => sleep(ms, undefined, { signal: over }).catch(() => {});
   const killRunners = async (): Promise<void> => {
     while (!over.aborted) {
-      await wait(random.between(500, 2_000));
+      await pause(random.between(500, 3_000), over);
       if (over.aborted) return;
-      const at = random.between(0, fleet.length - 1);
-      const victim = fleet[at];
-      victim?.signal('SIGKILL');
-      await victim?.ended;
+      await random.pick(fleet).kill();
       killed.runners += 1;
-      await wait(random.between(0, 1_000));
-      fleet[at] = await start();
     }
   };
   const killServers = async (): Promise<void> => {
     if (!nats) return;
     while (!over.aborted) {
-      await wait(random.between(5_000, 10_000));
+      await pause(random.between(5_000, 10_000), over);
       if (over.aborted) return;
       const server = random.pick(nats.servers);
       await server.kill();
       killed.servers += 1;
-      await wait(random.between(500, 3_000));
+      await pause(random.between(500, 3_000), over);
       await server.start();
     }
   };
   await Promise.all([killRunners(), killServers()]);
 }
 
-function compare(runs: ReadonlyMap<number, readonly Run[]>, calls: number) {
-  const lists = [...runs.values()];
-  const keys = lists.map((list) => new Set(list.map(({ key }) => key)));
-  const different = new Set(lists.flatMap(([first]) => (first ? [first.key] : [])));
-  const shared = lists.filter((list) =>
-    list.some((run) => list.some((other) => other.attempt === run.attempt && other.process !== run.process)),
+function compare(fleet: readonly RunnerSlot[], calls: number) {
+  const all = fleet.flatMap(({ runs }, slot) =>
+    runs.map((run): Run => ({ ...run, by: `${slot}/${run.process}` })),
   );
-  const all = lists.reduce((sum, list) => sum + list.length, 0);
+  const lists = [...Map.groupBy(all, ({ callId }) => callId).values()];
+  const keys = lists.map((list) => new Set(list.map(({ idempotencyKey }) => idempotencyKey)));
+  const different = new Set(lists.flatMap(([first]) => (first ? [first.idempotencyKey] : [])));
+  const shared = lists.filter((list) =>
+    list.some((run) => list.some((other) => other.attempt === run.attempt && other.by !== run.by)),
+  );
   return {
-    runs: all,
-    duplicates: all - lists.length,
+    runs: all.length,
+    duplicates: all.length - lists.length,
     lost: calls - lists.length,
     wrongKeys: keys.filter(({ size }) => size !== 1).length + (lists.length - different.size),
     sharedAttempts: shared.length,
@@ -177,6 +152,7 @@ export function faultsOf({
   const { audit } = report;
   const share = duplicates / calls;
   return [
+    ...report.died,
     ...must(report.lost, 'calls were run by nobody'),
     ...must(calls - audit.completed, 'calls were not completed'),
     ...must(audit.notCompletedOnce, 'calls were not completed exactly once in the ledger'),
@@ -193,7 +169,7 @@ export function describe(report: FleetReport): string {
   const perSecond = Math.round(calls / (ms / 1_000));
   const percent = ((duplicates / calls) * 100).toFixed(2);
   return (
-    `${mode}: ${calls} calls in ${(ms / 1_000).toFixed(1)} s, ${perSecond}/s; ${runs} runs, ${duplicates} duplicates (${percent} %); ` +
+    `${mode}: ${calls} calls in ${seconds(ms)}, ${perSecond}/s; ${runs} runs, ${duplicates} duplicates (${percent} %); ` +
     `${killedRunners} runners and ${killedServers} servers killed`
   );
 }

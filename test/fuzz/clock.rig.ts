@@ -17,7 +17,7 @@ import { issueCredentials } from './credentials.ts';
 import { aimed, heavier } from './heavy.ts';
 import { judgeOf } from './judge.ts';
 import { createKnownValues } from './known-values.ts';
-import { drawRequest, type FuzzDocument, type SentRequest } from './requests.ts';
+import { drawRequest, type FuzzDocument, operationsIn, type SentRequest } from './requests.ts';
 import { createTraffic } from './traffic.ts';
 
 const env = processEnvironment();
@@ -159,9 +159,7 @@ test(
     const document = withAuthActions(
       (await (await fetch(`${gateway.url}/openapi.json`)).json()) as FuzzDocument,
     );
-    const documented = Object.entries(document.paths).flatMap(([template, methods]) =>
-      Object.keys(methods).map((method) => ({ template, method })),
-    );
+    const documented = operationsIn(document);
     const templates = new Set(
       documented.map(({ template, method }) => `${method.toUpperCase()} ${template}`),
     );

@@ -1,3 +1,4 @@
+import { createPublicClient, http } from 'viem';
 import { expect, test } from 'vitest';
 import { processEnvironment } from '../../src/base/config/environment.ts';
 import { createRandom, type Random } from '../chaos/random.ts';
@@ -12,7 +13,7 @@ import { issueCredentials } from './credentials.ts';
 import { judgeOf } from './judge.ts';
 import { createKnownValues } from './known-values.ts';
 import { createLogCheck } from './log-check.ts';
-import { blockNumber, creditService, paymentFaults } from './paid-ledger.ts';
+import { creditService, paymentFaults } from './paid-ledger.ts';
 import { createPayer } from './payments.ts';
 import { drawRequest, type FuzzDocument, operationsIn } from './requests.ts';
 import { createTraffic, type Traffic } from './traffic.ts';
@@ -81,7 +82,7 @@ async function sendAll(gateway: WholeGateway, traffic: Traffic, random: Random):
   const operations = operationsIn(document);
   const known = createKnownValues();
   const payer = createPayer(traffic);
-  const fromBlock = await blockNumber(chain.rpcUrl);
+  const fromBlock = await createPublicClient({ transport: http(chain.rpcUrl) }).getBlockNumber();
   let credentials = await issueCredentials(gateway);
   const aside = new Set<Promise<unknown>>();
   let turns = 0;
@@ -121,7 +122,8 @@ async function sendAll(gateway: WholeGateway, traffic: Traffic, random: Random):
       expect(undone.rows).toEqual([]);
     });
     const events = await expectSoundLedger(db, owner);
-    const where = { rpcUrl: chain.rpcUrl, fromBlock, payTo };
+    const tokens = [chain.token, chain.secondToken];
+    const where = { rpcUrl: chain.rpcUrl, tokens, fromBlock, payTo };
     return paymentFaults(payer.signed, events, where);
   });
 }

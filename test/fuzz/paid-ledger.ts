@@ -1,4 +1,7 @@
+import type { Address } from '../../src/base/values/primitives.ts';
 import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
+import { recordedPayments } from '../chaos/checks/payments.ts';
+import { readLanded } from '../chaos/checks/transfers.ts';
 
 /** An authorization that was signed correctly, and what the requests that carried it were answered. */
 export interface SignedAuthorization {
@@ -8,83 +11,11 @@ export interface SignedAuthorization {
   readonly statuses: number[];
 }
 
-/** Authorizations by asset, payer and nonce. */
+/** Authorizations as `paymentKey` names them. */
 export type SignedAuthorizations = ReadonlyMap<string, SignedAuthorization>;
-
-export const authorizationKey = (asset: string, payer: string, nonce: string): string =>
-  `${asset} ${payer} ${nonce}`.toLowerCase();
-
-interface Log {
-  readonly address: string;
-  readonly topics: readonly string[];
-  readonly data: string;
-  readonly transactionHash: string;
-}
-
-interface Landed {
-  readonly amount: bigint;
-  readonly to: string;
-  readonly transaction: string;
-}
 
 /** The service whose jobs sell credit. */
 export const creditService = 9;
-const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
-const usedTopic = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5';
-
-async function rpc(rpcUrl: string, method: string, params: readonly unknown[]): Promise<unknown> {
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
-  const headers = { 'content-type': 'application/json' };
-  const answer = (await (await fetch(rpcUrl, { method: 'POST', headers, body })).json()) as {
-    readonly result?: unknown;
-  };
-  if (answer.result === undefined) throw new Error(`${method} failed`);
-  return answer.result;
-}
-
-export async function blockNumber(rpcUrl: string): Promise<bigint> {
-  return BigInt((await rpc(rpcUrl, 'eth_blockNumber', [])) as string);
-}
-
-/** The authorizations that the chain used since a block, with the transfer of each. */
-async function landedSince(rpcUrl: string, fromBlock: bigint): Promise<Map<string, Landed>> {
-  const range = { fromBlock: `0x${fromBlock.toString(16)}`, toBlock: 'latest' };
-  const logs = (await rpc(rpcUrl, 'eth_getLogs', [
-    { ...range, topics: [[transferTopic, usedTopic]] },
-  ])) as readonly Log[];
-  const transfers = new Map(
-    logs.filter(({ topics }) => topics[0] === transferTopic).map((log) => [log.transactionHash, log]),
-  );
-  const landed = new Map<string, Landed>();
-  for (const { address, topics, transactionHash } of logs.filter(
-    ({ topics: [first] }) => first === usedTopic,
-  )) {
-    const transfer = transfers.get(transactionHash);
-    if (transfer?.address !== address)
-      throw new Error(`${transactionHash} used an authorization without a transfer`);
-    landed.set(authorizationKey(address, `0x${topics[1]?.slice(26)}`, topics[2] ?? ''), {
-      amount: BigInt(transfer.data),
-      to: `0x${transfer.topics[2]?.slice(26)}`,
-      transaction: transactionHash,
-    });
-  }
-  return landed;
-}
-
-/** The settled payments of the ledger, by authorization: their transaction, and whether their call was enqueued. */
-function settledIn(
-  events: readonly RecordedEvent[],
-): Map<string, { transaction: string; isEnqueued: boolean }> {
-  const enqueued = new Set(events.filter(({ type }) => type === 'enqueued').map(({ stream }) => stream));
-  const settled = new Map<string, { transaction: string; isEnqueued: boolean }>();
-  for (const { type, data, stream } of events)
-    if (type === 'payment_settled')
-      settled.set(authorizationKey(data.asset, data.payer, data.payment_nonce), {
-        transaction: data.transaction,
-        isEnqueued: enqueued.has(stream),
-      });
-  return settled;
-}
 
 /**
  * Compares what clients were answered, the ledger and the chain. Sound: each 202 has its transfer of the offered amount; what no
@@ -93,10 +24,17 @@ function settledIn(
 export async function paymentFaults(
   signed: SignedAuthorizations,
   events: readonly RecordedEvent[],
-  chain: { readonly rpcUrl: string; readonly fromBlock: bigint; readonly payTo: string },
+  chain: {
+    readonly rpcUrl: string;
+    readonly tokens: readonly Address[];
+    readonly fromBlock: bigint;
+    readonly payTo: string;
+  },
 ): Promise<string[]> {
-  const landed = await landedSince(chain.rpcUrl, chain.fromBlock);
-  const settled = settledIn(events);
+  const { landed: transfers } = await readLanded(chain.rpcUrl, chain.tokens, chain.fromBlock);
+  const landed = new Map(transfers.map((transfer) => [transfer.key, transfer]));
+  const settled = [...recordedPayments(events).values()].filter((payment) => payment.settled.length > 0);
+  const transactions = new Map(settled.map((one) => [one.key, one.settled.at(-1)?.data.transaction]));
   const faults: string[] = [];
   for (const [key, { amount, accepted, statuses }] of signed) {
     const transfer = landed.get(key);
@@ -109,10 +47,10 @@ export async function paymentFaults(
     if (transfer && transfer.to !== chain.payTo) faults.push(`${answered}, paid ${transfer.to}`);
   }
   for (const [key, { transaction }] of landed)
-    if (settled.get(key)?.transaction !== transaction) faults.push(`the ledger has no payment of ${key}`);
-  for (const [key, { isEnqueued }] of settled) {
+    if (transactions.get(key) !== transaction) faults.push(`the ledger has no payment of ${key}`);
+  for (const { key, calls } of settled) {
     if (!landed.has(key)) faults.push(`the chain has no transfer of ${key}`);
-    if (!isEnqueued) faults.push(`no call of ${key} was enqueued`);
+    if (calls.length === 0) faults.push(`no call of ${key} was enqueued`);
   }
   return [...faults, ...topUpFaults(events)];
 }

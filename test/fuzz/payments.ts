@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { privateKeyToAccount } from 'viem/accounts';
 import type { Random } from '../chaos/random.ts';
+import { paymentKey } from '../chaos/records.ts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { type Offer, offerOf, type Payment, type SignOptions, signOffer } from '../support/payer.ts';
 import type { FuzzAnswer } from './judge.ts';
-import { authorizationKey, type SignedAuthorization } from './paid-ledger.ts';
+import type { SignedAuthorization } from './paid-ledger.ts';
 import { changeOnePart, encodePayment, type PaidDraft } from './payment-changes.ts';
 import type { Traffic } from './traffic.ts';
 
@@ -50,9 +51,7 @@ export function createPayer(traffic: Traffic): Payer {
       body: draft.body,
     };
     const answer = await traffic.ask(name, request);
-    const record = signed.get(
-      authorizationKey(payment.accepted.asset, authorization.from, authorization.nonce),
-    );
+    const record = signed.get(paymentKey(payment.accepted.asset, authorization.from, authorization.nonce));
     record?.statuses.push(answer?.status ?? 0);
     if (answer?.status === 202) record?.accepted.add(requestName(draft));
     if (answer?.status === 402 && /payment-response/.test(JSON.stringify([...answer.headers])))
@@ -72,7 +71,7 @@ export function createPayer(traffic: Traffic): Payer {
       const { asset } = sent.payment.accepted;
       const { from, nonce } = sent.payment.payload.authorization;
       const amount = BigInt(sent.payment.accepted.amount);
-      signed.set(authorizationKey(asset, from, nonce), { amount, accepted: new Set(), statuses: [] });
+      signed.set(paymentKey(asset, from, nonce), { amount, accepted: new Set(), statuses: [] });
       const right = sent.draft;
       const changed = { ...right, headers: { ...right.headers } };
       if (random.chance(0.75)) changeOnePart(changed, random);

@@ -1,10 +1,11 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { type GuardedProcess, startGuarded } from '../../src/devnet/guarded-process.ts';
+import { startGuarded } from '../../src/devnet/guarded-process.ts';
 import { postgresAccount } from '../../src/devnet/postgres-account.ts';
 import type { Random } from '../chaos/random.ts';
+import type { Rig } from '../chaos/rig.ts';
+import { until } from '../chaos/until.ts';
 import { programs } from './installed.ts';
 import { createNode, type Node } from './node.ts';
 import { pageFiles, type PlantName, ports } from './page-files.ts';
@@ -16,10 +17,7 @@ export interface Cluster {
   readonly primaries: readonly string[];
   /** Resolves when all three nodes take part and one of them is the synchronous standby. */
   untilWhole(timeoutMs: number): Promise<void>;
-  stop(): Promise<void>;
 }
-
-const pollMs = 100;
 
 const clusterShape = z.object({
   members: z.array(
@@ -27,9 +25,8 @@ const clusterShape = z.object({
   ),
 });
 
-/** @param dir that every account may enter */
 export async function startCluster(
-  dir: string,
+  rig: Rig,
   gateways: number,
   random: Random,
   plant: PlantName | undefined,
@@ -37,17 +34,26 @@ export async function startCluster(
   const account = postgresAccount();
   const network = `127.${random.between(1, 254)}.${random.between(1, 254)}.`;
   const place = (name: string, host: number) => {
-    const root = path.join(dir, name);
+    const root = path.join(rig.dir, name);
     mkdirSync(root, { recursive: true });
     chmodSync(root, 0o755);
     return { name, network, root, plant, address: `${network}${host}` };
   };
   const nodes: Node[] = [];
-  const proxies: GuardedProcess[] = [];
-  const stop = async (): Promise<void> => {
-    await Promise.all(proxies.map((proxy) => proxy.stop()));
-    await Promise.all(nodes.map((node) => node.stop()));
-  };
+  rig.defer(() => Promise.all(nodes.map((node) => node.stop())));
+  for (const [index, name] of ['pg1', 'pg2', 'pg3'].entries())
+    nodes.push(await createNode(place(name, index + 1), account));
+  await Promise.all(nodes.map((node) => node.start()));
+  const primaries: string[] = [];
+  for (let index = 0; index < gateways; index++) {
+    const at = place(`haproxy${index + 1}`, 11 + index);
+    const file = path.join(at.root, 'haproxy.cfg');
+    writeFileSync(file, pageFiles(at).haproxy);
+    const haproxy = { command: programs.haproxy, args: ['-f', file], stopSignal: 'TERM', account } as const;
+    const proxy = await startGuarded(haproxy);
+    rig.defer(() => proxy.stop());
+    primaries.push(`${at.address}:${ports.haproxy}`);
+  }
 
   const stateOf = async (): Promise<z.infer<typeof clusterShape>['members']> => {
     for (const { address } of nodes) {
@@ -61,47 +67,25 @@ export async function startCluster(
     }
     return [];
   };
-
-  try {
-    for (const [index, name] of ['pg1', 'pg2', 'pg3'].entries())
-      nodes.push(await createNode(place(name, index + 1), account));
-    await Promise.all(nodes.map((node) => node.start()));
-    const primaries: string[] = [];
-    for (let index = 0; index < gateways; index++) {
-      const at = place(`haproxy${index + 1}`, 11 + index);
-      const file = path.join(at.root, 'haproxy.cfg');
-      writeFileSync(file, pageFiles(at).haproxy);
-      proxies.push(
-        await startGuarded({ command: programs.haproxy, args: ['-f', file], stopSignal: 'TERM', account }),
-      );
-      primaries.push(`${at.address}:${ports.haproxy}`);
-    }
-    return {
-      nodes,
-      primaries,
-      async untilWhole(timeoutMs) {
-        const deadline = Date.now() + timeoutMs;
-        for (;;) {
-          const members = await stateOf();
-          const roles = members.map(({ role }) => role).toSorted();
-          const isUp = members.every(({ state }) => state === 'running' || state === 'streaming');
-          const timelines = new Set(members.map(({ timeline }) => timeline));
-          const answers = await Promise.all(nodes.map((node) => node.answers('/health')));
-          if (
-            isUp &&
-            timelines.size === 1 &&
-            !answers.includes(false) &&
-            roles.join() === 'leader,replica,sync_standby'
-          )
-            return;
-          if (Date.now() > deadline) throw new Error(`the cluster is not whole: ${JSON.stringify(members)}`);
-          await sleep(pollMs);
-        }
-      },
-      stop,
-    };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  return {
+    nodes,
+    primaries,
+    async untilWhole(timeoutMs) {
+      let members: Awaited<ReturnType<typeof stateOf>> = [];
+      const isWhole = await until(timeoutMs, async () => {
+        members = await stateOf();
+        const roles = members.map(({ role }) => role).toSorted();
+        const isUp = members.every(({ state }) => state === 'running' || state === 'streaming');
+        const timelines = new Set(members.map(({ timeline }) => timeline));
+        const answers = await Promise.all(nodes.map((node) => node.answers('/health')));
+        return (
+          isUp &&
+          timelines.size === 1 &&
+          !answers.includes(false) &&
+          roles.join() === 'leader,replica,sync_standby'
+        );
+      });
+      if (isWhole === undefined) throw new Error(`the cluster is not whole: ${JSON.stringify(members)}`);
+    },
+  };
 }

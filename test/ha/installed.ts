@@ -1,4 +1,4 @@
-import { accessSync, constants } from 'node:fs';
+import { existsSync } from 'node:fs';
 
 /** What the Debian packages install, by path: the documentation names the packages. */
 export const programs = {
@@ -8,19 +8,5 @@ export const programs = {
   postgres: '/usr/lib/postgresql/15/bin/postgres',
 } as const;
 
-/** Those of these programs that are not installed. */
-export function missingOf(names: readonly (keyof typeof programs)[]): string[] {
-  return names
-    .map((name) => programs[name])
-    .filter((file) => {
-      try {
-        accessSync(file, constants.X_OK);
-        return false;
-      } catch {
-        return true;
-      }
-    });
-}
-
-/** Those that three nodes with Patroni need. */
-export const missing: readonly string[] = missingOf(['etcd', 'patroni', 'haproxy', 'postgres']);
+/** Those that are not installed. */
+export const missing: readonly string[] = Object.values(programs).filter((file) => !existsSync(file));

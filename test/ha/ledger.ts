@@ -1,82 +1,36 @@
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
-import { childEnvironment } from '../support/child-environment.ts';
 import { migrate } from '../chaos/environment.ts';
+import { ask } from '../chaos/sql.ts';
+import { until } from '../chaos/until.ts';
 import { repositoryRoot } from '../support/planted-copy.ts';
 import type { Cluster } from './cluster.ts';
 import { ports } from './page-files.ts';
 
 /** The ledger's URL by way of an address. Roles and password are those of the page. */
-export function ledgerUrl(hostAndPort: string, user = 'gateway'): string {
-  return `postgresql://${user}:SECRET@${hostAndPort}/ledger`;
+export function ledgerUrl(hostAndPort: string, user = 'gateway', database = 'ledger'): string {
+  return `postgresql://${user}:SECRET@${hostAndPort}/${database}`;
 }
 
 /** Creates the role, the database and its tables, as the page does. */
 export async function createLedger(primary: string): Promise<void> {
-  const admin = new pg.Client(`postgresql://postgres:SECRET@${primary}/postgres`);
-  await admin.connect();
-  try {
-    await admin.query(`create role gateway login createrole password 'SECRET'`);
-    await admin.query('create database ledger owner gateway');
-  } finally {
-    await admin.end();
-  }
+  const admin = ledgerUrl(primary, 'postgres', 'postgres');
+  await ask(admin, `create role gateway login createrole password 'SECRET'`);
+  await ask(admin, 'create database ledger owner gateway');
   await migrate(repositoryRoot, ledgerUrl(primary));
 }
 
-/** Runs a query once, over its own connection; repeats it while the database cannot be reached. */
-export async function ask<Row extends pg.QueryResultRow>(
-  url: string,
-  text: string,
-  timeoutMs: number,
-): Promise<Row[]> {
-  const deadline = Date.now() + timeoutMs;
-  for (;;) {
-    const client = new pg.Client({
-      connectionString: url,
-      connectionTimeoutMillis: 2_000,
-      query_timeout: 10_000,
-    });
-    client.on('error', () => {});
-    try {
-      await client.connect();
-      return (await client.query<Row>(text)).rows;
-    } catch (error) {
-      if (Date.now() > deadline) throw error;
-      await sleep(200);
-    } finally {
-      await client.end().catch(() => {});
-    }
-  }
-}
-
-/** What `tollbook verify` objects to: every event, and every checkpoint that was anchored. */
-export async function faultsOfLog(url: string, anchors: string, verifierKey: string): Promise<string[]> {
-  const args = ['src/app/cli/tollbook.ts', 'verify', '--checkpoint', anchors, '--pubkey', verifierKey];
-  const env = { ...childEnvironment(), DATABASE_URL: url };
-  return new Promise((resolve) => {
-    execFile(process.execPath, args, { cwd: repositoryRoot, env }, (error, stdout, stderr) =>
-      resolve(error ? [`tollbook verify: ${stdout}${stderr}`] : []),
-    );
-  });
-}
-
-/** How the nodes differ from each other once each has had time to replay what the primary has; empty if they do not. */
+/** How the nodes differ from each other once each has had time to replay what the primary has; empty where they do not. */
 export async function differencesOfNodes(cluster: Cluster, timeoutMs: number): Promise<string[]> {
-  const deadline = Date.now() + timeoutMs;
-  for (;;) {
-    const hashes = await Promise.all(
-      cluster.nodes.map(async ({ name, address }) => ({
-        name,
-        found: await hashOfLedger(address, timeoutMs),
-      })),
-    );
-    if (new Set(hashes.map(({ found }) => found)).size === 1) return [];
-    if (Date.now() > deadline) return hashes.map(({ name, found }) => `${name} has ${found}`);
-    await sleep(500);
-  }
+  let found: string[] = [];
+  const isEqual = await until(
+    timeoutMs,
+    async () => {
+      found = await Promise.all(cluster.nodes.map(({ address }) => hashOfLedger(address, timeoutMs)));
+      return new Set(found).size === 1;
+    },
+    500,
+  );
+  return isEqual === undefined ? cluster.nodes.map(({ name }, index) => `${name} has ${found[index]}`) : [];
 }
 
 async function hashOfLedger(address: string, timeoutMs: number): Promise<string> {

@@ -1,10 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { signOffer } from '../support/payer.ts';
-import { askForOffer, paymentHeader, present } from '../chaos/client.ts';
 import type { PaymentNetwork } from '../chaos/environment.ts';
 import type { Random } from '../chaos/random.ts';
-import type { Presentation, Records } from '../chaos/records.ts';
+import type { Records } from '../chaos/records.ts';
+import { payOnce } from '../chaos/scenario-parts.ts';
 import { jobs } from '../chaos/schedule.ts';
+import { repeatUntil } from '../chaos/until.ts';
 
 export interface Load {
   /** When each gateway first answered 202 after a time, in milliseconds of this machine's clock. */
@@ -24,69 +23,55 @@ export interface LoadOptions {
   readonly random: Random;
 }
 
-/** Between two payments of one client. */
-const pauseMs = { from: 100, to: 500 } as const;
-
 /** Clients that pay, each for one job after the other, and repeat a payment until its answer is definite. */
 export function startLoad({ urls, network, records, clients, random }: LoadOptions): Load {
   const deadline = new AbortController();
   const stopping = new AbortController();
-  const accepted = new Map<string, number[]>(urls.map((url) => [url, []]));
-
-  const payOnce = async (name: string, draw: Random): Promise<void> => {
-    const body = `${name} ${draw.hex32()}`;
-    const { path } = draw.pick([jobs.pushed, jobs.leased]);
-    const request = { path, body, headers: {} };
-    const asking = AbortSignal.any([deadline.signal, stopping.signal]);
-    const offer = await askForOffer({ urls, deadline: asking }, draw, request);
-    if (!offer) return;
-    const payment = await signOffer(offer, {
-      account: draw.pick(network.payers),
-      option: draw.between(0, 1),
-      signed: { nonce: draw.hex32() },
-    });
-    const signed = records.add(payment);
-    const presentation: Presentation = {
-      scenario: name,
-      signed,
-      version: 2,
-      path,
-      body,
-      attempts: [],
-      end: 'unanswered',
-    };
-    records.presentations.push(presentation);
-    const headers = paymentHeader(signed, 2);
-    await present({ urls, deadline: deadline.signal }, draw, { ...request, headers }, presentation);
-    const last = presentation.attempts.at(-1);
-    if (last?.status === 202) accepted.get(last.gateway)?.push(last.endedAt);
-  };
-
-  const run = async (name: string, draw: Random): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      await payOnce(name, draw);
-      await sleep(draw.between(pauseMs.from, pauseMs.to), undefined, { signal: stopping.signal }).catch(
-        () => {},
-      );
-    }
+  const parts = {
+    urls,
+    environment: network,
+    records,
+    asking: AbortSignal.any([deadline.signal, stopping.signal]),
+    deadline: deadline.signal,
   };
   const running = Promise.all(
-    Array.from({ length: clients }, (_, index) => run(`client ${index}`, random.fork(`client ${index}`))),
+    Array.from({ length: clients }, (_, index) => {
+      const id = `client ${index}`;
+      const draw = random.fork(id);
+      return repeatUntil(
+        stopping.signal,
+        () => draw.between(100, 500),
+        () => {
+          const { path } = draw.pick([jobs.pushed, jobs.leased]);
+          const request = { path, body: `${id} ${draw.hex32()}`, headers: {} };
+          const option = draw.pick([0, 1] as const);
+          const scenario = { id, kind: 'honest', option, version: 2 } as const;
+          return payOnce({ parts, scenario, random: draw, request });
+        },
+      );
+    }),
   );
   // a rejection is reported by stop()
   running.catch(() => {});
+  /** When each gateway answered 202, in this order. */
+  const accepted = (): number[][] =>
+    urls.map((url) => {
+      const last = records.presentations.flatMap(({ attempts }) => attempts.at(-1) ?? []);
+      const ended = last.filter(({ status, gateway }) => status === 202 && gateway === url);
+      return ended.map(({ endedAt }) => endedAt).toSorted((a, b) => a - b);
+    });
 
   return {
-    acceptedAfter: (since) => [...accepted.values()].map((times) => times.find((time) => time >= since)),
+    acceptedAfter: (since) => accepted().map((times) => times.find((time) => time >= since)),
     longestPauseMs: (from, to) =>
       Math.max(
-        ...[...accepted.values()].map((times) => {
+        ...accepted().map((times) => {
           const ends = [...times.filter((time) => time > from && time < to), to];
           return Math.max(...ends.map((end, index) => end - (ends[index - 1] ?? from)));
         }),
       ),
     get accepted() {
-      return [...accepted.values()].reduce((sum, times) => sum + times.length, 0);
+      return accepted().flat().length;
     },
     async stop(timeoutMs) {
       stopping.abort();

@@ -1,11 +1,11 @@
 /** `npm run ha`: docs/operations/high-availability.md describes it. */
 import { parseArgs } from 'node:util';
+import { newSeed, oneOf, runCommand, say, whole } from '../chaos/command-line.ts';
+import { seconds } from '../chaos/rig.ts';
 import { missing } from './installed.ts';
 import { type PlantName, plants } from './page-files.ts';
-import { type HaReport, runHa, seconds } from './run.ts';
+import { type HaReport, runHa } from './run.ts';
 import type { FaultKind, FaultReport } from './strike.ts';
-
-const say = (line: string): void => console.log(line);
 
 /** In this order, again and again. */
 const rotation: readonly FaultKind[] = ['kill', 'kill', 'crash', 'kill', 'standby', 'kill', 'freeze'];
@@ -23,23 +23,17 @@ function readOptions() {
       keep: { type: 'boolean', default: false },
     },
   });
-  const whole = (name: 'faults' | 'clients', most: number): number => {
-    const number = Number(values[name]);
-    if (!Number.isInteger(number) || number < 1 || number > most)
-      throw new Error(`--${name} is a whole number from 1 to ${most}`);
-    return number;
+  const only = oneOf('only', values.only, [...new Set(rotation)]);
+  const kinds = only ? [only] : rotation;
+  const count = whole('faults', values.faults, 1, 1_000);
+  return {
+    faults: Array.from({ length: count }, (_, index) => kinds[index % kinds.length] ?? 'kill'),
+    clients: whole('clients', values.clients, 1, 200),
+    seed: values.seed ?? newSeed(),
+    plant: oneOf('plant', values.plant, Object.keys(plants) as PlantName[]),
+    keeps: values.keep,
+    say,
   };
-  const kinds = values.only === undefined ? rotation : rotation.filter((kind) => kind === values.only);
-  if (kinds.length === 0) throw new Error(`--only is one of ${[...new Set(rotation)].join(', ')}`);
-  const faults = Array.from(
-    { length: whole('faults', 1_000) },
-    (_, index) => kinds[index % kinds.length] ?? 'kill',
-  );
-  const seed = values.seed ?? String(Date.now() % 1_000_000);
-  const plant = (Object.keys(plants) as PlantName[]).find((name) => name === values.plant);
-  if (values.plant !== undefined && !plant)
-    throw new Error(`--plant is one of ${Object.keys(plants).join()}`);
-  return { faults, clients: whole('clients', 200), seed, plant, keeps: values.keep, say };
 }
 
 const isSound = ({ stuck, violations, differences }: HaReport): boolean =>
@@ -69,7 +63,7 @@ function spread(faults: readonly FaultReport[], of: 'promotedMs' | 'resumedMs'):
   return `${at(0)} / ${at(0.5)} / ${at(1)} (least / median / most)`;
 }
 
-try {
+await runCommand(async () => {
   const options = readOptions();
   if (missing.length > 0)
     throw new Error(
@@ -80,8 +74,5 @@ try {
   for (const line of summary(report)) say(line);
   const isLate = report.faults.some(({ resumedMs }) => resumedMs > resumeLimitMs);
   if (isLate) say(`LATE: a gateway took more than ${seconds(resumeLimitMs)} after a promotion`);
-  process.exitCode = isSound(report) && !isLate ? 0 : 1;
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 64;
-}
+  return isSound(report) && !isLate;
+});

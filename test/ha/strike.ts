@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { mustHold } from '../chaos/until.ts';
 import type { Cluster } from './cluster.ts';
 import type { Load } from './load.ts';
 import type { Node } from './node.ts';
@@ -46,18 +47,14 @@ async function strikePrimary(
   if (kind === 'kill') await old.kill();
   else if (kind === 'crash') old.crash();
   else old.freeze();
-  let promoted: Node | undefined;
-  await until(`another primary than ${old.name}`, limitsMs.failover, async () => {
-    promoted = await nodeThatMay(others, '/primary');
-    return promoted !== undefined;
-  });
+  const promoted = await nodeThat(others, '/primary');
   const promotedAt = Date.now();
   await untilAccepted(load, promotedAt);
   const resumedAt = Math.max(...load.acceptedAfter(promotedAt).map((time) => time ?? 0));
   if (kind === 'kill') await old.start();
   if (kind === 'freeze') old.thaw();
   const times = { promotedMs: promotedAt - struckAt, resumedMs: resumedAt - promotedAt };
-  return { kind, from: old.name, to: promoted?.name ?? '', ...times };
+  return { kind, from: old.name, to: promoted.name, ...times };
 }
 
 async function strikeStandby({ nodes }: Cluster, load: Load): Promise<FaultReport> {
@@ -73,33 +70,24 @@ async function strikeStandby({ nodes }: Cluster, load: Load): Promise<FaultRepor
 }
 
 async function nodeThat(nodes: readonly Node[], role: '/primary' | '/synchronous'): Promise<Node> {
-  for (const deadline = Date.now() + limitsMs.failover; ;) {
-    // a busy machine may be late with an answer
-    const found = await nodeThatMay(nodes, role);
-    if (found) return found;
-    if (Date.now() > deadline) throw new Error(`no node answers ${role}`);
-    await sleep(pollMs);
-  }
-}
-
-async function nodeThatMay(
-  nodes: readonly Node[],
-  role: '/primary' | '/synchronous',
-): Promise<Node | undefined> {
-  const answers = await Promise.all(nodes.map((node) => node.answers(role)));
-  return nodes[answers.indexOf(true)];
+  let found: Node | undefined;
+  const finds = async (): Promise<boolean> => {
+    const answers = await Promise.all(nodes.map((node) => node.answers(role)));
+    found = nodes[answers.indexOf(true)];
+    return found !== undefined;
+  };
+  // a busy machine may be late with an answer
+  await mustHold(
+    `one of ${nodes.map(({ name }) => name).join(', ')} is ${role}`,
+    limitsMs.failover,
+    finds,
+    pollMs,
+  );
+  if (!found) throw new Error(`no node is ${role}`);
+  return found;
 }
 
 function untilAccepted(load: Load, since: number): Promise<void> {
-  return until('payments at both gateways', limitsMs.resume, async () =>
-    load.acceptedAfter(since).every((time) => time !== undefined),
-  );
-}
-
-async function until(what: string, timeoutMs: number, isSo: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + timeoutMs;
-  while (!(await isSo())) {
-    if (Date.now() > deadline) throw new Error(`no ${what} within ${timeoutMs} ms`);
-    await sleep(pollMs);
-  }
+  const isAccepted = (): boolean => load.acceptedAfter(since).every((time) => time !== undefined);
+  return mustHold('both gateways take payments', limitsMs.resume, isAccepted, pollMs);
 }

@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../src/devnet/ports.ts';
 import { startGuarded } from '../../src/devnet/guarded-process.ts';
 import { repositoryRoot } from '../support/planted-copy.ts';
-import { programs } from '../ha/installed.ts';
+import type { Rig } from '../chaos/rig.ts';
+import { mustHold } from '../chaos/until.ts';
 
 export interface Balancer {
   readonly url: string;
@@ -12,7 +12,6 @@ export interface Balancer {
   untilUp(gateway: number): Promise<void>;
   /** What it counted for each gateway, by the names of HAProxy's statistics. */
   count(): Promise<readonly ServerCounts[]>;
-  stop(): Promise<void>;
 }
 
 export interface ServerCounts {
@@ -31,19 +30,20 @@ const page = path.join(repositoryRoot, 'docs/operations/haproxy.cfg');
 const longestMs = 60_000;
 
 /** HAProxy with the configuration of the documentation; only addresses and ports differ. */
-export async function startBalancer(dir: string, gateways: readonly string[]): Promise<Balancer> {
+export async function startBalancer(rig: Rig, gateways: readonly string[]): Promise<Balancer> {
   const [port, statusPort] = [await freePort(), await freePort()];
-  const file = path.join(dir, 'haproxy.cfg');
+  const file = path.join(rig.dir, 'haproxy.cfg');
   const text = gateways.reduce(
     (all, url, index) => all.replace(`10.0.0.${11 + index}:8402`, new URL(url).host),
     readFileSync(page, 'utf8'),
   );
   writeFileSync(file, text.replaceAll(':8400', `:${port}`).replaceAll(':8404', `:${statusPort}`));
   const haproxy = await startGuarded({
-    command: programs.haproxy,
+    command: '/usr/sbin/haproxy',
     args: ['-db', '-f', file],
     stopSignal: 'TERM',
   });
+  rig.defer(() => haproxy.stop());
   const rows = async (): Promise<Record<string, string>[]> => {
     const response = await fetch(`http://127.0.0.1:${statusPort}/;csv`);
     const [names = '', ...lines] = (await response.text()).replace('# ', '').trim().split('\n');
@@ -56,18 +56,14 @@ export async function startBalancer(dir: string, gateways: readonly string[]): P
     (await rows()).filter(({ pxname, svname }) => pxname === 'gateways' && svname?.startsWith('gateway'));
   return {
     url: `http://127.0.0.1:${port}`,
-    async untilUp(gateway) {
-      const deadline = performance.now() + longestMs;
-      for (;;) {
+    untilUp: (gateway) =>
+      mustHold(`the balancer uses gateway ${gateway}`, longestMs, async () => {
+        if (haproxy.hasExited()) throw new Error(`HAProxy has ended: ${haproxy.log()}`);
         const found = await servers().catch(() => []);
         const server = found.find(({ svname }) => svname === `gateway${gateway}`);
         // it counts as up before its first check
-        if (server?.['status'] === 'UP' && server['check_status'] === 'L7OK') return;
-        if (performance.now() > deadline || haproxy.hasExited())
-          throw new Error(`gateway ${gateway} is not up: ${JSON.stringify(server)} ${haproxy.log()}`);
-        await sleep(50);
-      }
-    },
+        return server?.['status'] === 'UP' && server['check_status'] === 'L7OK';
+      }),
     async count() {
       return (await servers()).map((row) => {
         const sum = (...names: string[]) => names.reduce((total, name) => total + Number(row[name] ?? 0), 0);
@@ -80,6 +76,5 @@ export async function startBalancer(dir: string, gateways: readonly string[]): P
         };
       });
     },
-    stop: () => haproxy.stop(),
   };
 }

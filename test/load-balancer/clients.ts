@@ -1,14 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { z } from 'zod';
 import type { Payment } from '../support/payer.ts';
-import { sendOnce } from '../chaos/client.ts';
+import { readAnswer, sendOnce } from '../chaos/client.ts';
 import { complete } from '../chaos/completions.ts';
 import type { PaymentNetwork } from '../chaos/environment.ts';
 import type { Random } from '../chaos/random.ts';
 import type { CreditAccount, Presentation, Records } from '../chaos/records.ts';
 import { jobs } from '../chaos/schedule.ts';
+import { pause, repeatUntil } from '../chaos/until.ts';
 import type { Exchange, Operation } from './judge.ts';
 import { poisoned } from './participants.ts';
 
@@ -30,7 +30,6 @@ const poisonPaths = [`/x402/jobs/${poisoned.pushed}/0`, `/x402/jobs/${poisoned.l
 
 const accepted = z.object({ quote_digest: z.string(), receipt_token: z.string() });
 const receiptShape = z.object({ state: z.string() });
-const codeShape = z.object({ code: z.string() });
 
 /** Pays for one job after the other with the official client, and follows each receipt for some seconds. */
 export function buy(parts: ClientParts, name: string, random: Random): Promise<void> {
@@ -179,10 +178,10 @@ async function watch(
   const { origin: gateway, pathname: path } = new URL(request.url);
   const nonce = presentation?.signed.nonce;
   const note = (status: number | undefined, text: string): void => {
-    const endedAt = Date.now();
-    const code = status === undefined ? text : codeOf(text);
-    exchanges.push({ operation, path, sentAt, endedAt, status, code, nonce });
-    presentation?.attempts.push({ gateway, sentAt, endedAt, status, code, ...callOf(text) });
+    const answer = status === undefined ? { code: text } : readAnswer(text);
+    const seen = { sentAt, endedAt: Date.now(), status, ...answer };
+    exchanges.push({ operation, path, nonce, ...seen });
+    presentation?.attempts.push({ gateway, ...seen });
   };
   try {
     const response = await fetch(request, { signal: deadline });
@@ -195,43 +194,17 @@ async function watch(
   }
 }
 
-const callShape = z.object({ call_id: z.int(), quote_digest: z.string() });
-
-function callOf(text: string): { callId?: number; digest?: string } {
-  const { data } = callShape.safeParse(jsonIn(text));
-  return data ? { callId: data.call_id, digest: data.quote_digest } : {};
-}
-
-function codeOf(text: string): string | undefined {
-  return codeShape.safeParse(jsonIn(text)).data?.code;
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
-}
-
 /** fetch says only that it failed; its cause has the reason. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   return [error, cause].flatMap((one) => (one instanceof Error ? [one.message] : [])).join(': ');
 }
 
-async function again(
+function again(
   { stopping }: ClientParts,
   random: Random,
   pauseMs: { readonly from: number; readonly to: number },
   act: () => Promise<void>,
 ): Promise<void> {
-  while (!stopping.aborted) {
-    await act();
-    await pause(random.between(pauseMs.from, pauseMs.to), stopping);
-  }
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal }).catch(() => {});
+  return repeatUntil(stopping, () => random.between(pauseMs.from, pauseMs.to), act);
 }

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Records } from '../chaos/records.ts';
-import { type Exchange, isRefusedBeforePayment, judge } from './judge.ts';
-import type { Outage } from './outages.ts';
+import { type Exchange, isRefusedBeforePayment, judge, type Outage } from './judge.ts';
 
 /** The requests for completions. */
 export function* completionsOf({ completions }: Records): Generator<Exchange> {

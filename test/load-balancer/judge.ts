@@ -1,5 +1,20 @@
 import type { Attempt } from '../chaos/records.ts';
-import type { Outage, Peer } from './outages.ts';
+
+export const peers = ['facilitator', 'chain', 'push runner', 'lease runner', 'model', 'mail'] as const;
+export type PeerName = (typeof peers)[number];
+
+/** How a peer is away: it closes connections, says nothing, or a proxy in front of it answers 502. */
+export const absences = ['cut', 'silent', 'error'] as const;
+export type Absence = (typeof absences)[number];
+
+/** Times are in milliseconds of this machine's clock. */
+export interface Outage {
+  readonly peer: PeerName;
+  readonly how: Absence;
+  readonly from: number;
+  /** Infinity while it lasts. */
+  to: number;
+}
 
 /** One request of an honest client through the balancer, and its answer. */
 export interface Exchange extends Pick<Attempt, 'sentAt' | 'endedAt' | 'status' | 'code'> {
@@ -36,7 +51,7 @@ const wanted: Readonly<Record<Operation, number>> = {
  * before anything is charged, which the ledger must show; `settlement_pending` says that the payment may have been made, and that
  * the gateway finds out.
  */
-const named: Readonly<Record<Peer, Partial<Record<Operation, readonly string[]>>>> = {
+const named: Readonly<Record<PeerName, Partial<Record<Operation, readonly string[]>>>> = {
   facilitator: { payment: ['503 facilitator_unavailable', '503 settlement_pending'] },
   chain: { payment: ['503 settlement_pending'] },
   'push runner': {},

@@ -1,15 +1,13 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { startNetwork } from '../chaos/environment.ts';
 import { createRandom } from '../chaos/random.ts';
 import { createDatabase } from '../support/database.ts';
-import { missingOf } from '../ha/installed.ts';
-import { type Exchange, isRefusedBeforePayment, judge } from './judge.ts';
-import type { Outage } from './outages.ts';
+import { withRig } from '../chaos/rig.ts';
+import { isInstalled, notChecked } from '../support/installed.ts';
+import { type Exchange, isRefusedBeforePayment, judge, type Outage } from './judge.ts';
 import { runLoadBalancer } from './run.ts';
 
-const missing = missingOf(['haproxy']);
-const absence = missing.length === 0 ? '' : `: NOT CHECKED, ${missing.join(', ')} NOT INSTALLED`;
-if (absence) process.stderr.write(`\n*** LOAD BALANCER${absence}\n\n`);
+const absence = notChecked('LOAD BALANCER', isInstalled('haproxy', '-v') ? [] : ['haproxy']);
 
 test('an answer about an unreachable peer, before any payment, is the only one that does not count as a failure', () => {
   const away: Outage = { peer: 'facilitator', how: 'cut', from: 1_000, to: 2_000 };
@@ -34,32 +32,29 @@ test('an answer about an unreachable peer, before any payment, is the only one t
   ]);
 });
 
-test.skipIf(missing.length > 0)(
-  `behind a load balancer no honest request fails while gateways restart, peers are unreachable and a service is poisoned${absence}`,
+test.skipIf(absence !== '')(
+  `behind a load balancer no honest request fails while gateways restart, peers are away and a service is poisoned${absence}`,
   async () => {
     const random = createRandom(String(Date.now()));
-    const closing: (() => Promise<unknown>)[] = [];
-    onTestFinished(async () => {
-      for (const end of closing.toReversed()) await end();
-    });
     const database = await createDatabase();
-    const network = await startNetwork(random.fork('network'), closing);
-    const report = await runLoadBalancer({
-      network,
-      databaseUrl: database.url,
-      random,
-      restarts: 1,
-      outages: [
-        { peer: 'facilitator', how: 'cut', ms: 1_000 },
-        { peer: 'chain', how: 'error', ms: 1_000 },
-        { peer: 'model', how: 'cut', ms: 1_000 },
-        { peer: 'push runner', how: 'silent', ms: 1_000 },
-      ],
-      buyers: 2,
-      chatters: 1,
-      say: () => {},
-    });
-    const { failures, violations, restarts, payments } = report;
+    const { failures, violations, restarts, payments } = await withRig(async (rig) =>
+      runLoadBalancer({
+        rig,
+        network: await startNetwork(rig, random.fork('network')),
+        databaseUrl: database.url,
+        random,
+        restarts: 1,
+        outages: [
+          { peer: 'facilitator', how: 'cut', ms: 1_000 },
+          { peer: 'chain', how: 'error', ms: 1_000 },
+          { peer: 'model', how: 'cut', ms: 1_000 },
+          { peer: 'push runner', how: 'silent', ms: 1_000 },
+        ],
+        buyers: 2,
+        chatters: 1,
+        say() {},
+      }),
+    );
     expect({ failures, violations }).toEqual({ failures: [], violations: [] });
     // a load that does nothing would not fail either
     expect({ restarts, pays: payments.accepted > 10 }).toEqual({ restarts: 2, pays: true });

@@ -1,13 +1,12 @@
 /** `npm run load-balancer`: docs/operations/load-balancer.md describes it. */
 import { parseArgs } from 'node:util';
 import { startEnvironment } from '../chaos/environment.ts';
+import { newSeed, runCommand, say, whole } from '../chaos/command-line.ts';
 import { createRandom } from '../chaos/random.ts';
-import { missingOf } from '../ha/installed.ts';
-import { absences, peers } from './outages.ts';
-import { type LoadBalancerReport, type PlannedOutage, runLoadBalancer, seconds } from './run.ts';
-
-const missing = missingOf(['haproxy']);
-const say = (line: string): void => console.log(line);
+import { seconds, withRig } from '../chaos/rig.ts';
+import { isInstalled } from '../support/installed.ts';
+import { absences, peers } from './judge.ts';
+import { type LoadBalancerReport, type PlannedOutage, runLoadBalancer } from './run.ts';
 
 function readOptions() {
   const { values } = parseArgs({
@@ -18,17 +17,10 @@ function readOptions() {
       keep: { type: 'boolean', default: false },
     },
   });
-  const whole = (name: 'outage-secs' | 'buyers', most: number): number => {
-    const number = Number(values[name]);
-    if (!Number.isInteger(number) || number < 1 || number > most)
-      throw new Error(`--${name} is a whole number from 1 to ${most}`);
-    return number;
-  };
-  const seed = values.seed ?? String(Date.now() % 1_000_000);
   return {
-    seed,
-    outageMs: whole('outage-secs', 600) * 1_000,
-    buyers: whole('buyers', 50),
+    seed: values.seed ?? newSeed(),
+    outageMs: whole('outage-secs', values['outage-secs'], 1, 600) * 1_000,
+    buyers: whole('buyers', values.buyers, 1, 50),
     keeps: values.keep,
   };
 }
@@ -58,15 +50,16 @@ function* summary(report: LoadBalancerReport): Generator<string> {
 const isSound = ({ failures, violations }: LoadBalancerReport): boolean =>
   failures.length === 0 && violations.length === 0;
 
-try {
+await runCommand(async () => {
   const { seed, outageMs, buyers, keeps } = readOptions();
-  if (missing.length > 0) throw new Error(`not installed: ${missing.join(', ')} (apt-get install haproxy)`);
+  if (!isInstalled('haproxy', '-v')) throw new Error('haproxy is not installed (apt-get install haproxy)');
   say(`seed ${seed}`);
   const random = createRandom(seed);
-  const environment = await startEnvironment(random.fork('environment'));
-  try {
+  return withRig(async (rig) => {
+    const environment = await startEnvironment(rig, random.fork('environment'));
     await environment.createDatabase('balanced');
     const report = await runLoadBalancer({
+      rig,
       network: environment,
       databaseUrl: environment.postgres.url('balanced'),
       random,
@@ -78,11 +71,6 @@ try {
       keeps,
     });
     for (const line of summary(report)) say(line);
-    process.exitCode = isSound(report) ? 0 : 1;
-  } finally {
-    await environment.close();
-  }
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 64;
-}
+    return isSound(report);
+  });
+});

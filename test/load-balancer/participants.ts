@@ -3,35 +3,40 @@ import path from 'node:path';
 import { freePort } from '../../src/devnet/ports.ts';
 import type { Address } from '../../src/base/values/primitives.ts';
 import type { PaymentNetwork } from '../chaos/environment.ts';
-import { repositoryRoot } from '../support/planted-copy.ts';
-import { gatewayConfig, siegeConfig } from '../chaos/gateway-config.ts';
-import { createGatewaySlot, type GatewaySlot, runnerToken } from '../chaos/gateway-process.ts';
-import { type HttpProxy, startHttpProxy } from '../chaos/http-proxy.ts';
-import { promptIn, type Records } from '../chaos/records.ts';
-import { createRunnerSlot, type RunnerSlot } from '../chaos/runner-slot.ts';
+import { siegeConfig } from '../chaos/gateway-config.ts';
+import { type GatewaySlot, startGatewaySlot } from '../chaos/gateway-process.ts';
+import { type Behaviour, type Peer, startPeer, well } from '../chaos/peer.ts';
+import { countAsked, type Records } from '../chaos/records.ts';
+import type { Rig } from '../chaos/rig.ts';
+import { type RunnerSlot, startRunnerSlot } from '../chaos/runner-slot.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
-import type { Exchange } from './judge.ts';
-import type { Outages } from './outages.ts';
-import { type Poison, startPoison } from './poison.ts';
+import type { Absence, Exchange, PeerName } from './judge.ts';
 
 export interface Participants {
   readonly balancer: Balancer;
   readonly gateways: readonly GatewaySlot[];
   readonly runners: readonly RunnerSlot[];
   readonly poison: Poison;
+  /** Undefined: the peer is there. */
+  setAway(peer: PeerName, how: Absence | undefined): void;
+}
+
+/** A service whose runner is of no use. */
+export interface Poison {
+  /** The number of pushes it got. */
+  readonly pushes: () => number;
+  /** From now on each call is refused for good, so that all of them end. */
+  relent(): void;
 }
 
 export interface ParticipantsOptions {
-  readonly dir: string;
+  readonly rig: Rig;
   readonly databaseUrl: string;
   readonly network: PaymentNetwork;
   readonly payTo: Address;
   readonly recipient: Address;
-  readonly outages: Outages;
   readonly records: Records;
   readonly exchanges: Exchange[];
-  /** Gets what ends each part, as soon as it has started. */
-  readonly closing: (() => Promise<unknown>)[];
 }
 
 /** Longer than two checks of the balancer, also if a busy machine answers each of them late. */
@@ -61,125 +66,97 @@ token = "file:${tokenFile}"
 0 = "1000000000000000"
 `;
 
+/** Pushed calls get these answers in turn, and the last one is none. */
+const poisonAnswers = [410, 500, 'silent', 410, 503, 'silent'] as const;
+const behaviours = { cut: 'away', silent: 'silent', error: 502 } as const satisfies Record<
+  Absence,
+  Behaviour
+>;
+
 /** Two gateways behind a balancer, with a proxy in front of each peer, and the runners. */
 export async function startParticipants(options: ParticipantsOptions): Promise<Participants> {
-  const { dir, databaseUrl, network, outages, closing } = options;
-  const kept = <T extends { close(): Promise<unknown> }>(started: T): T => {
-    closing.push(() => started.close());
-    return started;
-  };
+  const { rig, databaseUrl, network, payTo, recipient } = options;
   const pushPort = await freePort();
-  const facilitator = kept(await startPeer(outages, 'facilitator', network.facilitatorUrl));
-  const chain = kept(await startPeer(outages, 'chain', network.chain.url));
-  const push = kept(await startPeer(outages, 'push runner', `http://127.0.0.1:${pushPort}`));
-  const model = kept(await startModel(options));
-  const poison = kept(await startPoison());
-  const ports = [await freePort(), await freePort()];
-  const tokenFile = path.join(dir, 'absent-runner.token');
+  const facilitator = await startPeer(rig, network.facilitatorUrl);
+  const chain = await startPeer(rig, network.chain.url);
+  const push = await startPeer(rig, `http://127.0.0.1:${pushPort}`);
+  const model = await startModel(options);
+  const poison = await startPeer(rig, () => undefined);
+  let pushes = 0;
+  poison.behave = () => poisonAnswers[pushes++ % poisonAnswers.length] ?? 'silent';
+  const tokenFile = path.join(rig.dir, 'absent-runner.token');
   writeFileSync(tokenFile, 'a-token-of-a-runner-that-never-comes', { mode: 0o600 });
-  const gateways = ports.map((port, index) => {
-    const configFile = path.join(dir, `gateway-${index + 1}.toml`);
-    const urls = { facilitatorUrl: facilitator.url, rpcUrl: chain.url, pushUrl: push.url };
-    const [token, secondToken] = network.tokens;
-    const chat = {
-      upstreamUrl: model.url,
-      recipient: options.recipient,
-      mailDir: mailDirIn(dir),
-      patience: 5,
-    };
-    const { registry } = network;
-    const variant = { ...siegeConfig, requestsPerMinute: 0 };
-    const values = { port, ...urls, token, secondToken, registry, payTo: options.payTo, variant, chat };
-    writeFileSync(
-      configFile,
-      gatewayConfig({ ...values, drainDelaySecs }) + poisonTables(poison.url, tokenFile),
-    );
-    return createGatewaySlot({
-      name: String(index + 1),
-      url: `http://127.0.0.1:${port}`,
-      root: repositoryRoot,
-      configFile,
-      databaseUrl,
-      // no gateway may end by itself
-      isExcused: () => false,
-    });
-  });
-  closing.push(() => Promise.all(gateways.map((gateway) => gateway.stop())));
+  const mailDir = path.join(rig.dir, 'mail');
+  mkdirSync(mailDir);
+  const config = {
+    facilitatorUrl: facilitator.url,
+    rpcUrl: chain.url,
+    pushUrl: push.url,
+    network,
+    payTo,
+    variant: { ...siegeConfig, requestsPerMinute: 0 },
+    chat: { upstreamUrl: model.url, recipient, mailDir, patience: 5 },
+    drainDelaySecs,
+    tables: poisonTables(poison.url, tokenFile),
+  };
+  const gateways = await Promise.all(
+    ['1', '2'].map((name) => startGatewaySlot(rig, { name, dir: rig.dir, config, databaseUrl })),
+  );
   await Promise.all(gateways.map((gateway) => gateway.untilUp()));
   const balancer = await startBalancer(
-    dir,
+    rig,
     gateways.map(({ url }) => url),
   );
-  closing.push(() => balancer.stop());
-  const lease = kept(await startLeases(options, balancer.url));
+  const lease = await startLeases(options, balancer.url);
   const runners = [
-    createRunnerSlot(['push', String(pushPort), runnerToken]),
-    createRunnerSlot(['lease', lease.url, runnerToken]),
+    startRunnerSlot(rig, { mode: 'push', where: String(pushPort) }),
+    startRunnerSlot(rig, { mode: 'lease', where: lease.url }),
   ];
-  closing.push(() => Promise.all(runners.map((runner) => runner.stop())));
   await Promise.all(gateways.map((_, index) => balancer.untilUp(index + 1)));
-  return { balancer, gateways, runners, poison };
-}
-
-function startPeer(
-  outages: Outages,
-  peer: Parameters<Outages['through']>[0],
-  target: string,
-): Promise<HttpProxy> {
-  return startHttpProxy(
-    () => target,
-    (_, forward) => outages.through(peer, forward),
-  );
+  const proxies = { facilitator, chain, 'push runner': push, 'lease runner': lease, model };
+  return {
+    balancer,
+    gateways,
+    runners,
+    poison: { pushes: () => pushes, relent: () => void (poison.behave = () => 422) },
+    setAway(peer, how) {
+      if (peer !== 'mail') proxies[peer].behave = how ? () => behaviours[how] : well;
+      else {
+        // mails go to a folder: it is away where a file is in its place
+        rmSync(mailDir, { recursive: true, force: true });
+        if (how) writeFileSync(mailDir, '');
+        else mkdirSync(mailDir);
+      }
+    },
+  };
 }
 
 /** Between two pieces of an answer: a completion takes two seconds. */
 const pauseMs = 300;
 
-function startModel({ network, outages, records }: ParticipantsOptions): Promise<HttpProxy> {
-  return startHttpProxy(
-    () => network.modelUrl,
-    async ({ body }, forward) => {
-      const prompt = promptIn(body.toString('utf8'));
-      const seen = records.upstream.get(prompt) ?? { asked: 0, begun: 0 };
-      records.upstream.set(prompt, seen);
-      seen.asked += 1;
-      const reply = await outages.through('model', forward);
-      if (reply === 'cut' || reply.status !== 200) return reply;
-      seen.begun += 1;
-      return { ...reply, pieces: { pauseMs, midway: async () => true } };
-    },
-  );
+function startModel({ rig, network, records }: ParticipantsOptions): Promise<Peer> {
+  return startPeer(rig, network.modelUrl, async ({ body }, forward) => {
+    const seen = countAsked(records, body);
+    const reply = await forward();
+    if (reply === 'cut' || reply.status !== 200) return reply;
+    seen.begun += 1;
+    return { ...reply, pieces: { pauseMs, midway: async () => true } };
+  });
 }
 
 /** Between the lease runner and the balancer: its requests are those of an honest client. */
-function startLeases({ outages, exchanges }: ParticipantsOptions, balancerUrl: string): Promise<HttpProxy> {
-  return startHttpProxy(
-    () => balancerUrl,
-    async ({ path: where }, forward) => {
-      if (outages.isAway('lease runner')) return 'cut';
-      const operation = where === '/runner/leases' ? ('lease' as const) : ('report' as const);
-      const exchange = { operation, path: where, sentAt: Date.now() };
-      try {
-        const answer = await forward();
-        exchanges.push({ ...exchange, endedAt: Date.now(), status: answer.status });
-        return answer;
-      } catch (error) {
-        const code = error instanceof Error ? error.message : String(error);
-        exchanges.push({ ...exchange, endedAt: Date.now(), status: undefined, code });
-        return 'cut';
-      }
-    },
-  );
-}
-
-function mailDirIn(dir: string): string {
-  return path.join(dir, 'mail');
-}
-
-/** Mails go to a folder: it is unreachable if a file is in its place. */
-export function setMailAway(dir: string, isAway: boolean): void {
-  const folder = mailDirIn(dir);
-  rmSync(folder, { recursive: true, force: true });
-  if (isAway) writeFileSync(folder, '');
-  else mkdirSync(folder);
+function startLeases({ rig, exchanges }: ParticipantsOptions, balancerUrl: string): Promise<Peer> {
+  return startPeer(rig, balancerUrl, async ({ path: where }, forward) => {
+    const operation = where === '/runner/leases' ? ('lease' as const) : ('report' as const);
+    const exchange = { operation, path: where, sentAt: Date.now() };
+    try {
+      const answer = await forward();
+      if (answer !== 'cut') exchanges.push({ ...exchange, endedAt: Date.now(), status: answer.status });
+      return answer;
+    } catch (error) {
+      const code = error instanceof Error ? error.message : String(error);
+      exchanges.push({ ...exchange, endedAt: Date.now(), status: undefined, code });
+      return 'cut';
+    }
+  });
 }

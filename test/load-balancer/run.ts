@@ -1,30 +1,25 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { privateKeyToAddress } from 'viem/accounts';
-import { createPublicClient, http } from 'viem';
-import { lowerCase } from '../../src/devnet/accounts.ts';
 import { checkRun } from '../chaos/checks/check-run.ts';
 import type { Violation } from '../chaos/checks/violation.ts';
-import type { PaymentNetwork } from '../chaos/environment.ts';
+import { drawPayees, type PaymentNetwork } from '../chaos/environment.ts';
 import type { Random } from '../chaos/random.ts';
 import { createRecords } from '../chaos/records.ts';
+import { type Rig, seconds } from '../chaos/rig.ts';
 import type { ServerCounts } from './balancer.ts';
 import { buy, buyPoison, chat, type ClientParts, read, signUp } from './clients.ts';
 import { answerOf, completionsOf, failuresOf } from './failures.ts';
-import { type Exchange, judge } from './judge.ts';
+import { type Absence, type Exchange, judge, type Outage, type PeerName } from './judge.ts';
 import { endPoison, makeStale, openAccounts } from './operator.ts';
-import { type Absence, createOutages, type Outages, type Peer } from './outages.ts';
-import { type Participants, setMailAway, startParticipants } from './participants.ts';
+import { type Participants, startParticipants } from './participants.ts';
 
 export interface PlannedOutage {
-  readonly peer: Peer;
+  readonly peer: PeerName;
   readonly how: Absence;
   readonly ms: number;
 }
 
 export interface LoadBalancerOptions {
+  readonly rig: Rig;
   readonly network: PaymentNetwork;
   /** Of a migrated database, by its owner. */
   readonly databaseUrl: string;
@@ -58,102 +53,81 @@ const betweenOutagesMs = 500;
 /** Honest clients use two gateways through the balancer while gateways restart and peers are unreachable. */
 export async function runLoadBalancer(options: LoadBalancerOptions): Promise<LoadBalancerReport> {
   const startedAt = performance.now();
-  const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-lb-'));
-  const closing: (() => Promise<unknown>)[] = [];
-  const logs: (() => string)[] = [];
-  const { random, network, databaseUrl } = options;
-  const outages = createOutages();
+  const { rig, random, network, databaseUrl } = options;
+  const outages: Outage[] = [];
   const records = createRecords();
   const exchanges: Exchange[] = [];
-  const deadline = new AbortController();
-  try {
-    const payTo = lowerCase(privateKeyToAddress(random.fork('pay to').hex32()));
-    const recipient = lowerCase(privateKeyToAddress(random.fork('recipient').hex32()));
-    const fromBlock = await createPublicClient({ transport: http(network.chain.url) }).getBlockNumber();
-    setMailAway(dir, false);
-    const known = { dir, databaseUrl, network, payTo, recipient, outages, records, exchanges };
-    const participants = await startParticipants({ ...known, closing });
-    logs.push(...[...participants.gateways, ...participants.runners].map(({ log }) => log));
-    const accounts = await openAccounts(databaseUrl, options.chatters, records);
-    options.say(`two gateways behind a balancer after ${seconds(performance.now() - startedAt)}`);
+  const { payTo, recipient, fromBlock } = await drawPayees(network, random);
+  const known = { rig, databaseUrl, network, payTo, recipient, records, exchanges };
+  const participants = await startParticipants(known);
+  const { gateways, runners, balancer } = participants;
+  rig.log('processes.log', () => [...gateways, ...runners].map(({ log }) => log()).join('\n'));
+  rig.log('exchanges.jsonl', () => exchanges.map((one) => JSON.stringify(one)).join('\n'));
+  if (options.keeps) options.say(`logs: ${rig.keepLogs()}`);
+  const accounts = await openAccounts(databaseUrl, options.chatters, records);
+  options.say(`two gateways behind a balancer after ${seconds(performance.now() - startedAt)}`);
 
-    const stopping = new AbortController();
-    const parts: ClientParts = {
-      url: participants.balancer.url,
-      network,
-      records,
-      exchanges,
-      accounts,
-      stopping: stopping.signal,
-      deadline: deadline.signal,
-    };
-    const clients = startClients(parts, options);
-    // a rejection is reported by the await below
-    clients.catch(() => {});
-    let isOver = false;
-    const [restarts] = await Promise.all([
-      restartInTurn(participants, options, () => isOver),
-      beAwayInTurn(outages, dir, options).finally(() => (isOver = true)),
-      makeStale(databaseUrl, () => isOver),
-    ]);
-    stopping.abort();
-    await Promise.race([clients, sleep(answersMs, undefined, { ref: false })]);
-    const left = await endPoison(participants, databaseUrl);
-    deadline.abort();
-    await clients;
-    const servers = await participants.balancer.count();
-    // the check below kills the gateways
-    const all = [...exchanges, ...completionsOf(records)];
-    const cut = participants.gateways.flatMap(({ name, log }) =>
-      log().includes('requests were cut') ? [`gateway ${name} cut requests when it stopped`] : [],
-    );
+  const [stopping, deadline, over] = [new AbortController(), new AbortController(), new AbortController()];
+  rig.defer(() => deadline.abort());
+  const parts: ClientParts = {
+    url: balancer.url,
+    network,
+    records,
+    exchanges,
+    accounts,
+    stopping: stopping.signal,
+    deadline: deadline.signal,
+  };
+  const clients = startClients(parts, options);
+  // a rejection is reported by the await below
+  clients.catch(() => {});
+  const [restarts] = await Promise.all([
+    restartInTurn(participants, options, over.signal),
+    beAwayInTurn(participants, outages, options).finally(() => over.abort()),
+    makeStale(databaseUrl, over.signal),
+  ]);
+  stopping.abort();
+  await Promise.race([clients, sleep(answersMs, undefined, { ref: false })]);
+  const left = await endPoison(participants, databaseUrl);
+  deadline.abort();
+  await clients;
+  const servers = await balancer.count();
+  // the check below kills the gateways
+  const all = [...exchanges, ...completionsOf(records)];
+  const cut = gateways.flatMap(({ name, log }) =>
+    log().includes('requests were cut') ? [`gateway ${name} cut requests when it stopped`] : [],
+  );
 
-    // the balancer hides it, and could not if a request had been sent
-    const repeated = servers.flatMap(({ name, errors, retries }) =>
-      errors + retries > 0 ? [`${name} closed while it was in service: ${errors + retries} times`] : [],
-    );
-    const found = await checkRun({
-      environment: { chain: network.chain, tokens: network.tokens, postgres: { url: () => databaseUrl } },
-      database: 'ledger',
-      participants,
-      records,
-      payTo,
-      recipient,
-      fromBlock,
-      left,
-      mustSell: [],
-    });
-    const answers = Map.groupBy(
-      all,
-      (one) => `${one.operation} ${judge(one, outages.all)}: ${answerOf(one)}`,
-    );
-    return {
-      answers: new Map([...answers].map(([name, some]) => [name, some.length])),
-      failures: [...failuresOf(all, outages.all, found.ledger), ...cut, ...repeated],
-      violations: found.violations,
-      restarts,
-      poisonPushes: participants.poison.pushes(),
-      servers,
-      payments: {
-        signed: records.signed.size,
-        landed: found.landed,
-        accepted: records.presentations.filter(({ end }) => end === 'accepted').length,
-      },
-      ms: performance.now() - startedAt,
-    };
-  } finally {
-    deadline.abort();
-    outages.end();
-    for (const end of closing.toReversed()) await end();
-    if (options.keeps) {
-      writeFileSync(path.join(dir, 'processes.log'), logs.map((log) => log()).join('\n'));
-      writeFileSync(
-        path.join(dir, 'exchanges.jsonl'),
-        exchanges.map((one) => JSON.stringify(one)).join('\n'),
-      );
-      options.say(`logs: ${dir}`);
-    } else rmSync(dir, { recursive: true, force: true });
-  }
+  // the balancer hides it, and could not where a request had been sent
+  const repeated = servers.flatMap(({ name, errors, retries }) =>
+    errors + retries > 0 ? [`${name} closed while it was in service: ${errors + retries} times`] : [],
+  );
+  const found = await checkRun({
+    network,
+    url: databaseUrl,
+    participants,
+    records,
+    payTo,
+    recipient,
+    fromBlock,
+    left,
+    mustSell: [],
+  });
+  const answers = Map.groupBy(all, (one) => `${one.operation} ${judge(one, outages)}: ${answerOf(one)}`);
+  return {
+    answers: new Map([...answers].map(([name, some]) => [name, some.length])),
+    failures: [...failuresOf(all, outages, found.ledger), ...cut, ...repeated],
+    violations: found.violations,
+    restarts,
+    poisonPushes: participants.poison.pushes(),
+    servers,
+    payments: {
+      signed: records.signed.size,
+      landed: found.landed,
+      accepted: records.presentations.filter(({ end }) => end === 'accepted').length,
+    },
+    ms: performance.now() - startedAt,
+  };
 }
 
 async function startClients(
@@ -181,10 +155,10 @@ function names(kind: string, count: number): string[] {
 async function restartInTurn(
   { gateways, balancer }: Participants,
   { restarts, say }: LoadBalancerOptions,
-  isOver: () => boolean,
+  over: AbortSignal,
 ): Promise<number> {
   let count = 0;
-  while (count < restarts * gateways.length || !isOver()) {
+  while (count < restarts * gateways.length || !over.aborted) {
     const index = count % gateways.length;
     const startedAt = performance.now();
     await gateways[index]?.restart();
@@ -196,19 +170,20 @@ async function restartInTurn(
   return count;
 }
 
-async function beAwayInTurn(outages: Outages, dir: string, { outages: planned, say }: LoadBalancerOptions) {
+async function beAwayInTurn(
+  { setAway }: Participants,
+  outages: Outage[],
+  { outages: planned, say }: LoadBalancerOptions,
+): Promise<void> {
   for (const { peer, how, ms } of planned) {
     await sleep(betweenOutagesMs);
     say(`${peer} away for ${seconds(ms)} (${how})`);
-    outages.begin(peer, how);
-    if (peer === 'mail') setMailAway(dir, true);
+    const outage: Outage = { peer, how, from: Date.now(), to: Infinity };
+    outages.push(outage);
+    setAway(peer, how);
     await sleep(ms);
-    if (peer === 'mail') setMailAway(dir, false);
-    outages.end();
+    setAway(peer, undefined);
+    outage.to = Date.now();
   }
   await sleep(betweenOutagesMs);
-}
-
-export function seconds(ms: number): string {
-  return `${(ms / 1_000).toFixed(1)} s`;
 }

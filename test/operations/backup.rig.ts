@@ -10,6 +10,7 @@ import { passValidity } from '../finance/use-cases/recovery/support.ts';
 import { childEnvironment } from '../support/child-environment.ts';
 import { type TestDatabase, withClient } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
+import { notChecked } from '../support/installed.ts';
 import { configText, receiptKey, runnerSecret, startTestGateway } from '../support/gateway.ts';
 import { testSeed, testSigner } from '../support/log.ts';
 import { payFor } from '../support/payer.ts';
@@ -22,9 +23,7 @@ import { eventually } from '../support/wait.ts';
 const chain = useChain();
 const job = '/x402/jobs/1/0';
 const bin = '/usr/lib/postgresql/15/bin';
-const isMissing = !existsSync(`${bin}/pg_basebackup`);
-const absence = isMissing ? ': NOT CHECKED, POSTGRESQL 15 IS NOT INSTALLED' : '';
-if (absence) process.stderr.write(`\n*** BACKUP${absence}\n\n`);
+const absence = notChecked('BACKUP', existsSync(`${bin}/pg_basebackup`) ? [] : ['postgresql-15']);
 
 const { blocks } = readPage('docs/operations/backup.md');
 const blockWith = (word: string): string => {
@@ -73,7 +72,7 @@ async function ask<Row extends pg.QueryResultRow>(url: string, text: string): Pr
   return withClient(url, async (client) => (await client.query<Row>(text)).rows);
 }
 
-test.skipIf(isMissing)(
+test.skipIf(absence !== '')(
   `a database that was restored to a moment, and one from a dump, are quiet; payments after that moment are found, and each goes live${absence}`,
   async () => {
     const { url, run, stop } = await startServer();

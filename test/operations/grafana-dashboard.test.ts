@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { createMetrics } from '../../src/ledger/metrics/metrics.ts';
-import { isInstalled, packageEnvironment } from '../support/installed.ts';
+import { isInstalled, notChecked, packageEnvironment } from '../support/installed.ts';
 import { root } from '../support/pages.ts';
 import { temporaryFolder } from '../support/program.ts';
 
@@ -21,9 +21,10 @@ const dashboard = JSON.parse(read('docs/operations/grafana-dashboard.json')) as 
   readonly panels: readonly Panel[];
 };
 const queries = dashboard.panels.flatMap(({ targets = [] }) => targets);
-const hasPromtool = isInstalled('promtool');
-const absence = hasPromtool ? '' : ': NOT CHECKED, PROMTOOL IS NOT INSTALLED (apt-get install prometheus)';
-if (absence) process.stderr.write(`\n*** THE QUERIES OF THE DASHBOARD${absence}\n\n`);
+const absence = notChecked(
+  'THE QUERIES OF THE DASHBOARD',
+  isInstalled('promtool') ? [] : ['promtool of prometheus'],
+);
 
 test('the dashboard asks only for metrics and labels that a gateway exports, and for every metric of its own that can change', async () => {
   const figures = read('src/app/metric-values.ts');
@@ -74,7 +75,7 @@ test('the dashboard can be imported: one variable for the data source, unique pa
   expect(new Set(others.map(({ datasource }) => datasource?.uid))).toEqual(new Set(['${datasource}']));
 });
 
-test.skipIf(!hasPromtool)(`Prometheus can read every query of the dashboard${absence}`, () => {
+test.skipIf(absence !== '')(`Prometheus can read every query of the dashboard${absence}`, () => {
   const file = path.join(temporaryFolder(), 'queries.yml');
   const rules = queries.map(({ expr }, n) => {
     const text = expr.replaceAll('$__rate_interval', '5m');

@@ -3,15 +3,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { isInstalled, packageEnvironment } from '../support/installed.ts';
+import { isInstalled, notChecked, packageEnvironment } from '../support/installed.ts';
 import { readPage } from '../support/pages.ts';
 
 const rulesFile = path.resolve(import.meta.dirname, '../../docs/operations/prometheus-rules.yml');
 const rules = readFileSync(rulesFile, 'utf8');
 const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name = '']) => name);
-const hasPromtool = isInstalled('promtool');
-const absence = hasPromtool ? '' : ': NOT CHECKED, PROMTOOL IS NOT INSTALLED (apt-get install prometheus)';
-if (absence) process.stderr.write(`\n*** THE ALERT RULES${absence}\n\n`);
+const absence = notChecked('THE ALERT RULES', isInstalled('promtool') ? [] : ['promtool of prometheus']);
 
 test('the runbook has an entry for each alert, in the order of the rules, and for no other', () => {
   const { text } = readPage('docs/operations/runbook.md');
@@ -100,7 +98,7 @@ test('the rule of each gauge has a fault to fire for', () => {
   expect(alerts.filter((name) => !faults.some(([alert]) => alert === name))).toEqual(['TollbookAppendsSlow']);
 });
 
-test.skipIf(!hasPromtool)(
+test.skipIf(absence !== '')(
   `Prometheus accepts the rules, and each alert fires for its fault and is resolved after it${absence}`,
   () => {
     const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-rules-'));

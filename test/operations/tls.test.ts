@@ -14,7 +14,7 @@ import { openPool } from '../../src/ledger/store/database.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { createDatabase } from '../support/database.ts';
 import { startTestGateway } from '../support/gateway.ts';
-import { isInstalled, packageEnvironment } from '../support/installed.ts';
+import { isInstalled, notChecked, packageEnvironment } from '../support/installed.ts';
 import { logLines } from '../support/log-lines.ts';
 import { readPage, root } from '../support/pages.ts';
 import { temporaryFolder } from '../support/program.ts';
@@ -24,11 +24,8 @@ const page = readPage('docs/operations/tls.md');
 const blockOf = (language: string): string =>
   page.blocks.find((block) => block.language === language)?.text ?? '';
 const hasOpenssl = isInstalled('openssl', 'version');
-const hasPromtool = isInstalled('promtool');
-const absent = (tool: string, package_: string): string =>
-  `: NOT CHECKED, ${tool.toUpperCase()} IS NOT INSTALLED (apt-get install ${package_})`;
-const noOpenssl = hasOpenssl ? '' : absent('openssl', 'openssl');
-const noPromtool = hasPromtool ? '' : absent('promtool', 'prometheus');
+const noOpenssl = notChecked('TLS', hasOpenssl ? [] : ['openssl']);
+const noPromtool = notChecked('TLS', isInstalled('promtool') ? [] : ['promtool of prometheus']);
 
 interface Place {
   /** An empty one. */
@@ -50,8 +47,7 @@ interface Proxy {
 const proxies: readonly Proxy[] = [
   {
     name: 'HAProxy',
-    absence:
-      isInstalled('haproxy', '-v') && hasOpenssl ? '' : absent('haproxy or openssl', 'haproxy openssl'),
+    absence: noOpenssl || notChecked('TLS', isInstalled('haproxy', '-v') ? [] : ['haproxy']),
     configure: async ({ folder, certificate, key, port, upstream }) => {
       const [bundle, file] = [path.join(folder, 'bundle.pem'), path.join(folder, 'haproxy.cfg')];
       writeFileSync(bundle, readFileSync(certificate, 'utf8') + readFileSync(key, 'utf8'));
@@ -71,8 +67,7 @@ const proxies: readonly Proxy[] = [
   },
   {
     name: 'nginx',
-    absence:
-      isInstalled('nginx', '-v') && hasOpenssl ? '' : absent('nginx or openssl', 'nginx-light openssl'),
+    absence: noOpenssl || notChecked('TLS', isInstalled('nginx', '-v') ? [] : ['nginx']),
     configure: async ({ folder, certificate, key, port, upstream }) => {
       const server = blockOf('nginx')
         .replace('10.0.0.10:443', `127.0.0.1:${port}`)
@@ -92,9 +87,6 @@ const proxies: readonly Proxy[] = [
     },
   },
 ];
-for (const missing of [...proxies.map(({ absence }) => absence), noPromtool])
-  if (missing) process.stderr.write(`\n*** TLS${missing}\n\n`);
-
 /** Starts the proxy before an upstream; makes requests through it, of a client of its own address. */
 async function startProxy({ configure }: Proxy, upstream: string) {
   const folder = temporaryFolder();

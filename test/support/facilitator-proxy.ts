@@ -1,6 +1,11 @@
-import { once } from 'node:events';
-import http, { type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import {
+  type Answer,
+  answerOf,
+  type Exchange,
+  jsonAnswer,
+  type Reply,
+  startHttpProxy,
+} from './http-proxy.ts';
 import { whenOver } from './shared.ts';
 
 type Operation = 'verify' | 'settle' | 'supported';
@@ -40,65 +45,42 @@ export interface FacilitatorProxy {
   readonly faults: Partial<Record<Operation, Fault>>;
   readonly seen: Operation[];
   /** The accepted bearer token; other requests get 401. */
-  admits: (request: IncomingMessage) => boolean;
+  admits: (request: Exchange) => boolean;
   close(): Promise<void>;
 }
 
 export async function startFacilitatorProxy(target: string): Promise<FacilitatorProxy> {
-  const faults: FacilitatorProxy['faults'] = {};
-  const seen: Operation[] = [];
-  const server = http.createServer((request, response) => {
-    const operation = (request.url ?? '').slice(1) as Operation;
-    seen.push(operation);
-    if (proxy.admits(request)) void misbehave(faults[operation] ?? 'pass', target, request, response);
-    else response.writeHead(401).end();
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const proxy: FacilitatorProxy = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    faults,
-    seen,
+  const own: Pick<FacilitatorProxy, 'faults' | 'seen' | 'admits'> = {
+    faults: {},
+    seen: [],
     admits: () => true,
-    async close() {
-      if (!server.listening) return;
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
+  };
+  const proxy = await startHttpProxy(
+    () => target,
+    async (exchange, forward) => {
+      const operation = exchange.path.slice(1) as Operation;
+      own.seen.push(operation);
+      if (!own.admits(exchange)) return answerOf(401, 'text/plain');
+      return misbehave(own.faults[operation] ?? 'pass', exchange, forward);
     },
-  };
-  whenOver(() => proxy.close());
-  return proxy;
-}
-
-async function misbehave(fault: Fault, target: string, request: IncomingMessage, response: ServerResponse) {
-  const send = (status: number, type: string, body: string) => {
-    response.writeHead(status, { 'content-type': type });
-    response.end(body);
-  };
-  const body = await readAll(request);
-  if (fault === 'hang') return;
-  if (fault === 'html') return send(200, 'text/html', '<html>It works!</html>');
-  if (fault === 'server_error') return send(502, 'text/html', 'Bad Gateway');
-  if (fault === 'cut_before') return void request.socket.destroy();
-  if (typeof fault === 'object' && 'answer' in fault)
-    return send(200, 'application/json', JSON.stringify(await fault.answer));
-  if (typeof fault === 'object' && 'failIf' in fault && fault.failIf(JSON.parse(body) as FacilitatorBody))
-    return send(500, 'application/json', '{"error":"malformed"}');
-  const method = request.method ?? 'GET';
-  const passed = await fetch(target + (request.url ?? ''), method === 'GET' ? {} : { method, body });
-  const text = await passed.text();
-  if (fault === 'cut_after') return void request.socket.destroy();
-  if (typeof fault !== 'object' || 'failIf' in fault) return send(passed.status, 'application/json', text);
-  return send(
-    200,
-    'application/json',
-    JSON.stringify(await fault.change(JSON.parse(text) as Record<string, unknown>)),
   );
+  whenOver(() => proxy.close());
+  return Object.assign(own, proxy);
 }
 
-async function readAll(request: IncomingMessage): Promise<string> {
-  let text = '';
-  for await (const chunk of request) text += String(chunk);
-  return text;
+async function misbehave(fault: Fault, { body }: Exchange, forward: () => Promise<Answer>): Promise<Reply> {
+  if (fault === 'hang') return new Promise(() => {});
+  if (fault === 'html') return answerOf(200, 'text/html', '<html>It works!</html>');
+  if (fault === 'server_error') return answerOf(502, 'text/html', 'Bad Gateway');
+  if (fault === 'cut_before') return 'cut';
+  if (typeof fault === 'object' && 'answer' in fault) return jsonAnswer(await fault.answer);
+  const isFailed =
+    typeof fault === 'object' &&
+    'failIf' in fault &&
+    fault.failIf(JSON.parse(String(body)) as FacilitatorBody);
+  if (isFailed) return answerOf(500, 'application/json', '{"error":"malformed"}');
+  const passed = await forward();
+  if (fault === 'cut_after') return 'cut';
+  if (typeof fault !== 'object' || 'failIf' in fault) return passed;
+  return jsonAnswer(await fault.change(JSON.parse(String(passed.body)) as Record<string, unknown>));
 }

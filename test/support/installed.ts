@@ -19,6 +19,14 @@ export function isInstalledWith(command: string, args: readonly string[]): boole
   }
 }
 
+/** Added to the names of tests that need what is missing, and said on standard error; empty where nothing is. */
+export function notChecked(subject: string, missing: readonly string[]): string {
+  if (missing.length === 0) return '';
+  const words = `: NOT CHECKED, ${missing.join(' AND ')} NOT INSTALLED`;
+  process.stderr.write(`\n*** ${subject}${words}\n\n`);
+  return words;
+}
+
 /** The environment of such commands: nothing of this process's but the search path. */
 export function packageEnvironment(): { readonly PATH: string; readonly LC_ALL: string } {
   return { PATH: processEnvironment()['PATH'] ?? '', LC_ALL: 'C.UTF-8' };

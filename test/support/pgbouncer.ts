@@ -6,17 +6,12 @@ import pg from 'pg';
 import { inject, onTestFinished } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
 import { postgresAccount } from '../../src/devnet/postgres-account.ts';
-import { isInstalled, packageEnvironment } from './installed.ts';
+import { isInstalled, notChecked, packageEnvironment } from './installed.ts';
 import { temporaryFolder } from './program.ts';
 import { eventually } from './wait.ts';
 
-const hasPgbouncer = isInstalled('pgbouncer');
-
-/** Added to the names of tests that need it; empty if it is installed. */
-export const noPgbouncer = hasPgbouncer
-  ? ''
-  : ': NOT CHECKED, PGBOUNCER IS NOT INSTALLED (apt-get install pgbouncer)';
-if (noPgbouncer) process.stderr.write(`\n*** Connection pooler${noPgbouncer}\n\n`);
+/** Added to the names of tests that need it; empty where it is installed. */
+export const noPgbouncer = notChecked('CONNECTION POOLER', isInstalled('pgbouncer') ? [] : ['pgbouncer']);
 
 export interface Pgbouncer {
   /** The URL of a database through the pooler. */

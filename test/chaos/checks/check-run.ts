@@ -1,13 +1,13 @@
 import type { RecordedEvent } from '../../../src/ledger/rules/event.ts';
 import type { Address } from '../../../src/base/values/primitives.ts';
 import { countByType, countersFrom } from '../../../src/ledger/rules/counters.ts';
-import { openDatabase, openPool } from '../../../src/ledger/store/database.ts';
 import { ledgerFaults } from '../../support/ledger-faults.ts';
 import type { Records } from '../records.ts';
 import type { Loss } from '../turnovers.ts';
 import type { Participants } from '../participants.ts';
 import type { SentRefund } from '../refund-operator.ts';
-import type { Environment } from '../environment.ts';
+import type { PaymentNetwork } from '../environment.ts';
+import { withLedger } from '../sql.ts';
 import { listAccounts } from '../../../src/accounts/store/credit.ts';
 import { balanceOf } from '../../../src/devnet/token.ts';
 import { type AccountState, creditViolations } from './credit.ts';
@@ -26,10 +26,9 @@ import type { Violation } from './violation.ts';
 import { idempotencyViolations, workViolations } from './work.ts';
 
 export interface CheckParts {
-  readonly environment: Pick<Environment, 'chain' | 'tokens'> & {
-    readonly postgres: Pick<Environment['postgres'], 'url'>;
-  };
-  readonly database: string;
+  readonly network: Pick<PaymentNetwork, 'chain' | 'tokens'>;
+  /** Of the ledger's database, by its owner. */
+  readonly url: string;
   readonly participants: Pick<Participants, 'gateways' | 'runners'>;
   readonly records: Records;
   readonly payTo: Address;
@@ -68,18 +67,18 @@ export interface Checked {
 
 /** Compares the chain, the ledger, the answers to clients and the work of runners. */
 export async function checkRun(parts: CheckParts): Promise<Checked> {
-  const { environment, participants, records } = parts;
+  const { network, participants, records } = parts;
   // a gateway that does not start is among what is left
   const stats = parts.left.length > 0 ? [] : await askForStats(participants);
   // gateways stop first, so that the ledger does not change during the comparison
   await Promise.all(participants.gateways.map((gateway) => gateway.stop()));
-  const { events, faults, accounts } = await readLedger(environment.postgres.url(parts.database));
-  const { chain: node, tokens } = environment;
+  const { events, faults, accounts } = await readLedger(parts.url);
+  const { chain: node, tokens } = network;
   const moved = await readTransfers(node.url, tokens, parts.payTo, parts.fromBlock);
   const payments = recordedPayments(events);
   const [token] = tokens;
-  const received = parts.recipient ? await balanceOf(environment.chain.url, token, parts.recipient) : 0n;
-  const chain = await readChainSpends(environment.chain.url, parts.fromBlock, received);
+  const received = parts.recipient ? await balanceOf(node.url, token, parts.recipient) : 0n;
+  const chain = await readChainSpends(node.url, parts.fromBlock, received);
   const recovered = recoveredPayments(events);
   const transfers = moved.filter((one) => isPayment(one, records));
   const known = {
@@ -130,16 +129,13 @@ function violation(kind: Violation['kind']): (words: string) => Violation {
   return (words) => ({ kind, words });
 }
 
-async function readLedger(
+function readLedger(
   url: string,
 ): Promise<{ events: RecordedEvent[]; faults: string[]; accounts: AccountState[] }> {
-  const pool = openPool({ url, maxConnections: 2 });
-  try {
-    const db = openDatabase(pool);
-    return { ...(await ledgerFaults(db)), accounts: await listAccounts(db) };
-  } finally {
-    await pool.end();
-  }
+  return withLedger(url, async ({ db }) => ({
+    ...(await ledgerFaults(db)),
+    accounts: await listAccounts(db),
+  }));
 }
 
 interface Stats {

@@ -42,43 +42,17 @@ export function recordedPayments(events: readonly RecordedEvent[]): Map<string, 
       }
       case 'settlement_started': {
         const { asset, payer, nonce } = event.data.payment;
-        const key = paymentKey(asset, payer, nonce);
-        const callerNonce = callerNonces.get(event.stream);
         const { payment_id: id } = event.data;
-        const paymentId = id === undefined ? undefined : `${payer}/${id}`;
-        const { stream } = event;
-        payments.set(key, {
-          key,
-          stream,
-          nonce,
-          bodySha256: event.data.body_sha256,
-          startedSeq: event.seq,
-          settled: [],
-          calls: [],
-          everEnqueued: [],
-          isReorgedOut: false,
-          callerNonce,
-          paymentId,
+        payments.set(paymentKey(asset, payer, nonce), {
+          ...begun(event, { asset, payer, payment_nonce: nonce }),
+          callerNonce: callerNonces.get(event.stream),
+          paymentId: id === undefined ? undefined : `${payer}/${id}`,
         });
         break;
       }
-      case 'redelivery_requested': {
-        const key = keyOf(event.data);
-        payments.set(key, {
-          key,
-          stream: event.stream,
-          nonce: event.data.payment_nonce,
-          bodySha256: event.data.body_sha256,
-          startedSeq: event.seq,
-          settled: [],
-          calls: [],
-          everEnqueued: [],
-          isReorgedOut: false,
-          callerNonce: undefined,
-          paymentId: undefined,
-        });
+      case 'redelivery_requested':
+        payments.set(keyOf(event.data), begun(event, event.data));
         break;
-      }
       case 'payment_settled':
       case 'settlement_confirmed':
         noteSettled(payments.get(keyOf(event.data)), event);
@@ -99,6 +73,25 @@ export function recordedPayments(events: readonly RecordedEvent[]): Map<string, 
     }
   }
   return payments;
+}
+
+function begun(
+  { stream, seq, data }: Extract<RecordedEvent, { type: 'settlement_started' | 'redelivery_requested' }>,
+  named: Named,
+): RecordedPayment {
+  return {
+    key: keyOf(named),
+    stream,
+    nonce: named.payment_nonce,
+    bodySha256: data.body_sha256,
+    startedSeq: seq,
+    settled: [],
+    calls: [],
+    everEnqueued: [],
+    isReorgedOut: false,
+    callerNonce: undefined,
+    paymentId: undefined,
+  };
 }
 
 /** Payments without a call that the chain shows, of lost events or of refused requests: a refund is due for each. */

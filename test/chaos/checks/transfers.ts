@@ -8,6 +8,7 @@ export interface Landed {
   readonly key: string;
   readonly asset: string;
   readonly payer: string;
+  readonly to: string;
   readonly nonce: string;
   readonly transaction: string;
   readonly logIndex: number;
@@ -26,32 +27,50 @@ const [used, transferred] = parseAbi([
   'event Transfer(address indexed from, address indexed to, uint256 value)',
 ]);
 
-/** Every transfer to the operator since a block, from the chain's own logs. */
+/** Every transfer to the operator since a block. */
 export async function readTransfers(
   rpcUrl: string,
   tokens: readonly Address[],
   payTo: Address,
   fromBlock: bigint,
 ): Promise<Landed[]> {
+  const { landed, others } = await readLanded(rpcUrl, tokens, fromBlock);
+  const other = others.find(({ to }) => to === payTo);
+  if (other) throw new Error(`a transfer to the operator without an authorization, in ${other.transaction}`);
+  return landed.filter(({ to }) => to === payTo);
+}
+
+/** Every transfer by an authorization since a block, and the others, from the chain's own logs. */
+export async function readLanded(
+  rpcUrl: string,
+  tokens: readonly Address[],
+  fromBlock: bigint,
+): Promise<{ landed: Landed[]; others: { to: string; transaction: string }[] }> {
   const client = createPublicClient({ transport: http(rpcUrl) });
   // both questions about the same blocks
   const toBlock = await client.getBlockNumber({ cacheTime: 0 });
   const range = { address: [...tokens], fromBlock, toBlock, strict: true as const };
   const uses = await client.getLogs({ ...range, event: used });
-  const transfers = await client.getLogs({ ...range, event: transferred, args: { to: payTo } });
-  return transfers.map(({ address, transactionHash, logIndex, args }) => {
+  const transfers = await client.getLogs({ ...range, event: transferred });
+  const landed: Landed[] = [];
+  const others: { to: string; transaction: string }[] = [];
+  for (const { address, transactionHash: transaction, logIndex, args } of transfers) {
     // the devnet's token emits AuthorizationUsed directly before Transfer
-    const use = uses.find((log) => log.transactionHash === transactionHash && log.logIndex === logIndex - 1);
-    if (!use) throw new Error(`a transfer to the operator without an authorization, in ${transactionHash}`);
-    const { nonce } = use.args;
-    return {
-      key: paymentKey(address, args.from, nonce),
-      asset: address.toLowerCase(),
-      payer: args.from.toLowerCase(),
-      nonce,
-      transaction: transactionHash,
-      logIndex,
-      amount: args.value,
-    };
-  });
+    const use = uses.find((log) => log.transactionHash === transaction && log.logIndex === logIndex - 1);
+    const to = args.to.toLowerCase();
+    if (!use) others.push({ to, transaction });
+    else
+      landed.push({
+        key: paymentKey(address, args.from, use.args.nonce),
+        asset: address.toLowerCase(),
+        payer: args.from.toLowerCase(),
+        to,
+        nonce: use.args.nonce,
+        transaction,
+        logIndex,
+        amount: args.value,
+      });
+  }
+  if (landed.length !== uses.length) throw new Error('an authorization was used without a transfer');
+  return { landed, others };
 }

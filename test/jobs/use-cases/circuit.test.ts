@@ -192,7 +192,7 @@ test('an embedding program can sign facilitator requests, and errors of its sign
     },
   });
   const admitted: unknown[] = [];
-  proxy.admits = ({ headers, method, url }) => {
+  proxy.admits = ({ headers, method, path: url }) => {
     const [head = '', body = '', signature = ''] = (headers.authorization ?? '')
       .slice('Bearer '.length)
       .split('.');

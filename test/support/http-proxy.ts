@@ -68,6 +68,7 @@ export async function startHttpProxy(target: () => string, behave: Behave): Prom
     url: `http://127.0.0.1:${boundPort(server)}`,
     pending: () => pending,
     async close() {
+      if (!server.listening) return;
       agent.destroy();
       server.close();
       server.closeAllConnections();
@@ -115,9 +116,9 @@ async function send(
 }
 
 export function jsonAnswer(value: unknown): Answer {
-  return {
-    status: 200,
-    headers: { 'content-type': 'application/json' },
-    body: Buffer.from(JSON.stringify(value)),
-  };
+  return answerOf(200, 'application/json', JSON.stringify(value));
+}
+
+export function answerOf(status: number, type: string, body = ''): Answer {
+  return { status, headers: { 'content-type': type }, body: Buffer.from(body) };
 }
