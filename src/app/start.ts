@@ -138,13 +138,11 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
   const { lane, pool } = ledger;
   const bodies = createRequestBodies(config.limits.maxBodyMemoryBytes);
   let features: readonly RunningFeature[] = [];
-  const life = { requests, draining: isDraining, stopping: isStopping };
-  const open: AppOptions = { config, logger, bodies, ...life };
+  const open: AppOptions = { config, logger, bodies, requests, draining: isDraining, stopping: isStopping };
   const app = createApp({ ...open, problemPage: problemPageOf(() => features) });
   traces?.serve(app);
   await measured?.serve(app);
-  const publicUrl = (): string =>
-    config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
+  const publicUrl = publicUrlOf(app, config);
   const chains = createChainWatch(config, logger);
   const workerWatch = createWorkerWatch({ pool, log: logger }, workers !== 'none');
   const loops: Loop[] = [];
@@ -161,8 +159,7 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
     // before anyone is asked: a halted ledger may be a copy
     await refuseHalted(ledger);
     await readiness.begin();
-    const putChainsInForce = await chains.admit(config);
-    putChainsInForce();
+    (await chains.admit(config))();
     recorders = await composeRecorders({ config, ledger, logger }, () => features);
     await recordProof(lane, decision);
     const composed = composeFeatures({
@@ -283,6 +280,12 @@ async function registerRoutes(
   workers: WorkersMode,
 ): Promise<void> {
   for (const part of parts) await (workers === 'only' ? part.registerHealth?.(app) : part.register?.(app));
+}
+
+/** The address that clients use; of a port that the system chose, once the gateway listens. */
+function publicUrlOf(app: FastifyInstance, config: Config): () => string {
+  return () =>
+    config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
 }
 
 function routesUrlOf(features: readonly RunningFeature[]): string | undefined {

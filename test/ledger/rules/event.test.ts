@@ -66,7 +66,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   enqueue_failed: ['quote_digest'],
   call_triggered: ['log'],
   delivery_failed: ['retry_at'],
-  completed: ['result_sha256', 'result_bytes'],
+  completed: ['result_sha256', 'result_bytes', 'http_status', 'head_sha256'],
   settlement_started: ['payment_id', 'upstream'],
   auth_denied: ['caller', 'quote_digest'],
   dry_run_allowed: ['mode', 'caller', 'code'],

@@ -27,6 +27,7 @@ const ofSpend = {
   operator: payer,
   amount: '1000000',
 };
+const ofAnswer = { http_status: 200, head_sha256: digest, result_sha256: digest, result_bytes: 7 };
 const onChain = { transaction, block_number: '12345', block_hash: bytesOf('77', 32) };
 
 /** One example of every type, optional fields included. A new type without one does not compile. */
@@ -60,14 +61,7 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
     upstream: { ends_at: nowSecs + 33 },
   },
   upstream_repeated: { ...ofPayment, attempt: 2, ends_at: nowSecs + 66 },
-  upstream_answered: {
-    ...ofPayment,
-    attempt: 2,
-    http_status: 200,
-    head_sha256: bytesOf('03', 32),
-    result_sha256: bytesOf('04', 32),
-    result_bytes: 7,
-  },
+  upstream_answered: { ...ofPayment, attempt: 2, ...ofAnswer },
   payment_settled: {
     ...ofPayment,
     network: 'eip155:84532',
@@ -248,7 +242,7 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   enqueue_failed: { ...job, reason: 'outbox_full', quote_digest: digest },
   delivered: { call_id: 1, attempt: 1 },
   delivery_failed: { call_id: 1, attempt: 1, reason: 'http_500', retry_at: nowSecs + 2 },
-  completed: { call_id: 1, attempt: 2, result_sha256: bytesOf('03', 32), result_bytes: 4 },
+  completed: { call_id: 1, attempt: 2, ...ofAnswer },
   dead_lettered: { call_id: 1, attempt: 10, reason: 'http_400' },
   call_triggered: {
     call_id: 2,
@@ -391,9 +385,7 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   },
   sessions_counted: { sessions: [{ method: 'wallet', count: 3, sign_ups: 2 }] },
   session_ended: { session_id: chatId, user_id: userId, reason: 'expired' },
-  data_pruned: {
-    pruned: [{ kind: 'call_results', count: 12, before: nowSecs }],
-  },
+  data_pruned: { pruned: [{ kind: 'call_results', count: 12, before: nowSecs }] },
   rate_changed: {
     network: 'eip155:84532',
     asset: payer,

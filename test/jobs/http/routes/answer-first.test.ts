@@ -45,11 +45,9 @@ test('an unmodified client gets an image byte for byte, and pays once the upstre
   });
   expect((await chain.balance(payTo)) - before).toBe(cent);
   expect(await eventTypes(gateway)).toEqual(
-    [
-      'payment_rejected',
-      ...['quote_issued', 'payment_verified', 'settlement_started', 'upstream_answered'],
-      ...['payment_settled', 'enqueued', 'completed'],
-    ].filter((type) => type !== 'payment_rejected'),
+    'quote_issued payment_verified settlement_started upstream_answered payment_settled enqueued completed'.split(
+      ' ',
+    ),
   );
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, completed: 1 });
 });
