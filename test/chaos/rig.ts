@@ -44,7 +44,12 @@ export async function withRig<T>(use: (rig: Rig) => Promise<T>): Promise<T> {
   const scope = createScope();
   const logs = new Map<string, () => string>();
   let isKept = false;
-  const onSignal = (): void => void scope.close().finally(() => process.exit(130));
+  const end = async (): Promise<void> => {
+    await scope.close();
+    if (isKept) for (const [name, text] of logs) writeFileSync(path.join(dir, name), text());
+    else rmSync(dir, { recursive: true, force: true });
+  };
+  const onSignal = (): void => void end().finally(() => process.exit(130));
   for (const signal of signals) process.once(signal, onSignal);
   try {
     return await use({
@@ -58,9 +63,7 @@ export async function withRig<T>(use: (rig: Rig) => Promise<T>): Promise<T> {
     });
   } finally {
     for (const signal of signals) process.off(signal, onSignal);
-    await scope.close();
-    if (isKept) for (const [name, text] of logs) writeFileSync(path.join(dir, name), text());
-    else rmSync(dir, { recursive: true, force: true });
+    await end();
   }
 }
 
