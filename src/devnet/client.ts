@@ -67,18 +67,14 @@ export async function untilOffered(
  */
 export async function payForOneJob(options: PaidJobOptions): Promise<PaidJob> {
   const { gatewayUrl, privateKey, serviceId, jobIndex, body, onStep = () => {} } = options;
-  const account = privateKeyToAccount(privateKey);
-  // the SDK's own spending limits are for wallets with real money
-  const client = x402Client.fromConfig({
-    schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(account) }],
-    spendControls: false,
-  });
-  const payingFetch = wrapFetchWithPayment(announce(onStep), client);
-  const response = await payingFetch(`${gatewayUrl}/x402/jobs/${serviceId}/${jobIndex}`, {
-    method: 'POST',
-    body: typeof body === 'string' ? body : new Uint8Array(body),
-    headers: { 'content-type': options.contentType ?? 'text/plain; charset=utf-8' },
-  });
+  const response = await payingFetchOf(privateKey, onStep)(
+    `${gatewayUrl}/x402/jobs/${serviceId}/${jobIndex}`,
+    {
+      method: 'POST',
+      body: typeof body === 'string' ? body : new Uint8Array(body),
+      headers: { 'content-type': options.contentType ?? 'text/plain; charset=utf-8' },
+    },
+  );
   const text = await response.text();
   if (response.status !== 202) throw new Error(`the gateway answered ${response.status}: ${text}`);
   const accepted = JSON.parse(text) as AcceptedBody;
@@ -88,6 +84,28 @@ export async function payForOneJob(options: PaidJobOptions): Promise<PaidJob> {
   onStep(`call ${accepted.call_id}, receipt ${accepted.quote_digest}`);
   const result = await followReceipt(accepted, onStep);
   return { status: response.status, body: accepted, transaction, result };
+}
+
+/** Pays for a GET as any client of the official SDK would. `transaction`: undefined where nothing was charged. */
+export async function payForUrl(
+  url: string,
+  privateKey: Hex,
+  onStep: (step: string) => void = () => {},
+): Promise<{ readonly status: number; readonly body: string; readonly transaction: string | undefined }> {
+  const response = await payingFetchOf(privateKey, onStep)(url);
+  const settled = response.headers.get('payment-response');
+  const transaction = settled === null ? undefined : decodePaymentResponseHeader(settled).transaction;
+  return { status: response.status, body: await response.text(), transaction };
+}
+
+function payingFetchOf(privateKey: Hex, onStep: (step: string) => void): typeof fetch {
+  const account = privateKeyToAccount(privateKey);
+  // the SDK's own spending limits are for wallets with real money
+  const client = x402Client.fromConfig({
+    schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(account) }],
+    spendControls: false,
+  });
+  return wrapFetchWithPayment(announce(onStep), client);
 }
 
 /** The plain fetch, telling of the two requests that the SDK makes of one. */

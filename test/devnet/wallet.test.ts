@@ -230,7 +230,7 @@ test.each(['src/app/cli/commands/serve.ts', 'src/main.ts'])(
   '%s cannot load the development wallet',
   (entry) => {
     const files = [...loadedBy(path.join(root, entry))].map((file) => path.relative(root, file));
-    expect(files).toContain('src/web/pages/layout.ts');
+    expect(files).toContain('src/web/pages/visit.ts');
     expect(files.filter((file) => file.startsWith('src/devnet/'))).toEqual([]);
   },
 );

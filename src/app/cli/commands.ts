@@ -26,6 +26,7 @@ const loaders: Readonly<Record<keyof typeof descriptions, Command['load']>> = {
   start: async () => (await import('./commands/start.ts')).run,
   devnet: async () => (await import('./commands/devnet.ts')).run,
   pay: async () => (await import('./commands/pay.ts')).run,
+  proxy: async () => (await import('./commands/proxy.ts')).run,
   serve: async () => (await import('./commands/serve.ts')).run,
   pricing: async () => (await import('./commands/pricing.ts')).run,
   migrate: async () => (await import('./commands/migrate.ts')).run,

@@ -1,4 +1,12 @@
-import { byName, type CommandDescription, config, flag, text, textOr } from '../../base/terminal/command.ts';
+import {
+  byName,
+  type CommandDescription,
+  config,
+  flag,
+  text,
+  textOr,
+  texts,
+} from '../../base/terminal/command.ts';
 
 const wrongConfiguration = 'the configuration has mistakes';
 const dir = textOr('FOLDER', '.tollbook', 'of the state of `tollbook start`');
@@ -31,6 +39,24 @@ export const appCommands = {
       gateway: text('URL', 'another gateway on a devnet, instead of that of `npm start`'),
       'wait-secs': textOr('N', '0', 'waits so long until the gateway offers the job'),
     },
+  },
+  proxy: {
+    noDatabase: true,
+    summary: 'puts a price on an HTTP API, with a database in a folder',
+    forms: ["--to URL --price '0.01 USD' --pay-to ADDRESS"],
+    options: {
+      to: text('URL', 'the API; the path of each request is appended'),
+      price: text("'N USD'", 'of each request that no --route prices'),
+      route: texts("'METHOD PATH=N USD'", "a path with another price, as 'GET /weather/*=0.02 USD'"),
+      'pay-to': text('ADDRESS', 'yours: it gets the money'),
+      network: textOr('base-sepolia|base', 'base-sepolia', 'where clients pay'),
+      facilitator: text('URL', 'settles the payments; default: the public one of the test network'),
+      devnet: flag('runs chain and facilitator on this machine, and pays for one request'),
+      port: textOr('PORT', '8403', 'of the priced API'),
+      'gateway-port': textOr('PORT', '8402', 'of receipts and counters'),
+      dir: textOr('FOLDER', '.tollbook', 'of database, configuration and log'),
+    },
+    notes: ['DATABASE_URL names another database than that of the folder'],
   },
   serve: {
     summary: 'runs a gateway',

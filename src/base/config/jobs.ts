@@ -149,6 +149,12 @@ function checkAmounts(
       ['accepted_tokens'],
       `job ${pricedInUsd[0]} is priced in dollars, and no token has peg = "USD": clients could not pay for it`,
     );
+  const pricedInWei = [...prices].find(([, { inUsd }]) => !inUsd);
+  if (pricedInWei && tokens.length > 0 && !tokens.some(hasRate))
+    report.mistake(
+      ['rate_per_native_unit'],
+      `is missing: job ${pricedInWei[0]} is priced in wei, and no token has a rate`,
+    );
   for (const [index, token] of tokens.entries()) {
     const tooLarge = [...prices].find(([, price]) => {
       const { ratePerNativeUnit } = token;
@@ -161,6 +167,10 @@ function checkAmounts(
         `the price of job ${tooLarge[0]} in ${token.symbol} is above 2^256`,
       );
   }
+}
+
+function hasRate({ ratePerNativeUnit, rateTerms }: AcceptedToken): boolean {
+  return ratePerNativeUnit !== undefined || rateTerms !== undefined;
 }
 
 function warnOfPrices(

@@ -90,7 +90,9 @@ function checkSymbols(tables: readonly TokenTable[], report: Report): void {
 }
 
 function checkRates(tables: readonly TokenTable[], root: RootTable, report: Report): void {
-  const without = tables.find((table) => !table.names('rate_per_native_unit') && !table.names('rates'));
+  const without = tables.find(
+    (table) => !table.names('rate_per_native_unit') && !table.names('rates') && !table.names('peg'),
+  );
   if (without === undefined || root.names('rate_per_native_unit')) return;
   const token = `accepted_tokens[${String(without.at.at(-1))}]`;
   report.mistake(['rate_per_native_unit'], `is missing: ${token} has no rate`);
@@ -102,7 +104,7 @@ function toToken(table: TokenTable, root: RootTable, reading: Reading): Accepted
   const chainId = whole && chainIdOf(whole.network);
   const bps = whole?.markupBps ?? root.values.markupBps;
   const fixed = whole?.ratePerNativeUnit ?? root.values.ratePerNativeUnit;
-  if (whole === undefined || chainId === undefined || bps === undefined || !(terms ?? fixed))
+  if (whole === undefined || chainId === undefined || bps === undefined || !(terms ?? fixed ?? whole.peg))
     return undefined;
   const {
     network: chain,

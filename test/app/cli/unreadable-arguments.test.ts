@@ -28,6 +28,7 @@ const uses: Readonly<Record<string, Use>> = {
       ['1', '0'],
     ],
   },
+  proxy: { args: ['--to', 'http://127.0.0.1:9', '--price', '1 USD', '--devnet'] },
   serve: { args: config },
   pricing: { args: config },
   migrate: { args: [] },

@@ -73,12 +73,12 @@ key = ${secretAt(dir, logKeyFile)}
 }
 
 /** The value of a key whose secret is in a file of the folder. */
-function secretAt(dir: string, file: string): string {
+export function secretAt(dir: string, file: string): string {
   return JSON.stringify(`file:${path.resolve(dir, file)}`);
 }
 
 /** Writes 32 random bytes at the first start in this folder. */
-async function keepSecret(dir: string, file: string): Promise<void> {
+export async function keepSecret(dir: string, file: string): Promise<void> {
   const secret = randomBytes(32).toString('base64');
   try {
     await writeFile(path.join(dir, file), `${secret}\n`, { mode: 0o600, flag: 'wx' });
