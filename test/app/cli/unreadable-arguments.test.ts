@@ -164,6 +164,9 @@ const unreadable: Readonly<Record<string, readonly string[]>> = {
   EXPORT: ['absent.jsonl', ''],
   KEY: ['absent', ''],
   RANGES: ['x', '10.0.0.0/33'],
+  "'N USD'": ['1', '1 EUR', '0 USD', '-1 USD', ''],
+  "'METHOD PATH=N USD'": ['GET /x', 'FETCH /x=1 USD', 'GET x=1 USD', 'GET /x=1', 'GET /a//b=1 USD', ''],
+  'base-sepolia|base': ['mainnet', ''],
 };
 
 const env = { DATABASE_URL: 'postgresql://ada@127.0.0.1:1/books', TOLLBOOK_CALLER_KEY: hash };

@@ -1,8 +1,12 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
+import type { z } from 'zod';
 import { readDatabaseUrl } from '../../../base/config/database-url.ts';
 import { processEnvironment } from '../../../base/config/environment.ts';
 import { loadConfig } from '../../../base/config/load.ts';
+import { privateBaseUrl, secureBaseUrl } from '../../../base/config/urls.ts';
+import { priceUsd } from '../../../base/config/values.ts';
+import { patternFault } from '../../../base/values/route-pattern.ts';
 import { ArgumentError, readAddress, readOptions, readPort } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { notDone, say, untilSignal } from '../../../base/terminal/terminal.ts';
@@ -94,7 +98,14 @@ function ofDevnet(devnet: DevnetFacts | undefined): NonNullable<Request['payment
   const { network: id, rpcUrl, facilitatorUrl, payTo, token: asset } = devnet;
   const token = { asset, symbol: 'USDC', eip712Name: 'USD Coin' };
   const network: ProxyNetwork = { name: 'a chain on this machine', id, rpcUrl, token, facilitatorUrl };
+  checkValue('--facilitator', secureBaseUrl, facilitatorUrl);
   return { payTo, network, facilitatorUrl };
+}
+
+/** As the configuration would refuse it, before anything is started. */
+function checkValue(option: string, schema: z.ZodType, given: string): void {
+  const read = schema.safeParse(given);
+  if (!read.success) throw new ArgumentError(`${option} ${read.error.issues[0]?.message ?? 'is wrong'}`);
 }
 
 function whatIsSold(
@@ -138,6 +149,10 @@ function readRequest(args: readonly string[]): Request {
   const { to, price, devnet: isDevnet } = values;
   if (to === undefined) throw new ArgumentError('name the API: --to http://localhost:3000');
   if (price === undefined) throw new ArgumentError("say what a request costs: --price '0.01 USD'");
+  checkValue('--to', privateBaseUrl, to);
+  checkValue('--price', priceUsd, price);
+  if (!Object.hasOwn(proxyNetworks, values.network))
+    throw new ArgumentError(`--network is one of ${Object.keys(proxyNetworks).join(', ')}`);
   const routes = [...values.route.map(readRoute), { methods: allMethods, path: '/*', price }];
   const [port, gatewayPort] = [values.port, values['gateway-port']];
   readPort('--port', port);
@@ -157,7 +172,13 @@ function readRoute(text: string): ProxyRoute {
     throw new ArgumentError(
       `--route is METHOD PATH=PRICE, as 'GET /weather/*=0.02 USD': ${JSON.stringify(text)}`,
     );
-  return { methods: method === undefined ? allMethods : [method], path: pattern, price };
+  const methods = method === undefined ? allMethods : allMethods.filter((known) => known === method);
+  if (methods.length === 0)
+    throw new ArgumentError(`--route has a method of ${allMethods.join(', ')}: ${JSON.stringify(text)}`);
+  const fault = patternFault(pattern);
+  if (fault !== undefined) throw new ArgumentError(`--route: the path ${fault}: ${JSON.stringify(text)}`);
+  checkValue('--route', priceUsd, price);
+  return { methods, path: pattern, price };
 }
 
 function readPayment(values: {
@@ -165,8 +186,8 @@ function readPayment(values: {
   readonly 'pay-to'?: string | undefined;
   readonly facilitator?: string | undefined;
 }): NonNullable<Request['payment']> {
-  const network = Object.hasOwn(proxyNetworks, values.network) ? proxyNetworks[values.network] : undefined;
-  if (!network) throw new ArgumentError(`--network is one of ${Object.keys(proxyNetworks).join(', ')}`);
+  const network = proxyNetworks[values.network];
+  if (!network) throw new ArgumentError(`--network ${values.network} is not known`);
   if (values['pay-to'] === undefined)
     throw new ArgumentError('name your address, which gets the money: --pay-to 0x…, or try it with --devnet');
   const payTo = readAddress(values['pay-to'], '--pay-to is your address');
