@@ -60,6 +60,7 @@ asset = "${asset}"
 symbol = "${symbol}"
 decimals = 6
 pay_to = "${payTo}"
+${symbol === 'USDC' ? 'peg = "USD"' : ''}
 eip712_name = "${name}"
 eip712_version = "2"
 `;

@@ -44,6 +44,10 @@ const constants = {
     /** How long a call may wait in the broker: a runner refuses a message that was signed 300 seconds ago. */
     takeWithinSecs: 120,
   },
+  routes: {
+    /** How long a process that is gone keeps others from a paid request; it extends its lease while the answer takes. */
+    leaseSecs: 30,
+  },
   callbacks: {
     /** A receiver that is down is tried for a day; its client finds the result at the receipt in any case. */
     giveUpAfterSecs: 86_400,

@@ -4,6 +4,7 @@ import { patternFault, patternShape } from '../values/route-pattern.ts';
 import type { RotatingSecret } from '../values/rotating-secret.ts';
 import { urlOfBind } from './hosts.ts';
 import type { Path } from './mistakes.ts';
+import type { Constants } from './constants.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
@@ -105,7 +106,7 @@ export interface RouteConfig extends ConfigOf<typeof routeShape> {
   readonly tokens: RotatingSecret | undefined;
 }
 
-export interface RoutesConfig {
+export interface RoutesConfig extends Readonly<Constants['routes']> {
   readonly bindAddress: { readonly host: string; readonly port: number };
   /** The address that clients use, as far as it is known before the gateway listens. */
   readonly publicUrl: string;
@@ -133,7 +134,7 @@ export async function readRoutes(root: RootTable, reading: Reading): Promise<Rou
   checkOverlaps(tables, report);
   if (!listener || all.size === 0) return undefined;
   const { bindAddress: bind, publicUrl = urlOfBind(bind), free, freeUpstream } = listener;
-  return { bindAddress: bind, publicUrl, all, free, freeUpstream };
+  return { bindAddress: bind, publicUrl, all, free, freeUpstream, ...reading.constants.routes };
 }
 
 function readListener(root: RootTable, isNeeded: boolean, report: Report) {

@@ -19,7 +19,6 @@ import {
   type RoutePorts,
   type RouteRefusal,
   type RouteRequest,
-  routeLeaseSecs,
 } from './route-request.ts';
 
 /** An answer of a known length up to this is on record before its first byte is sent, so that none is sent in vain. */
@@ -63,13 +62,14 @@ export async function fetchAnswer(
 }
 
 /** Extends the lease while the answer takes. One that is lost ends the exchange: another request has the call. */
-function keepLease({ pool, config }: RoutePorts, { call, over }: Attempt): NodeJS.Timeout {
+function keepLease({ pool, config, settings }: RoutePorts, { call, over }: Attempt): NodeJS.Timeout {
+  const leaseSecs = settings.routes?.leaseSecs ?? 0;
   const extend = async (): Promise<void> => {
-    const endsAt = await extendLease(pool, call, routeLeaseSecs, config.delivery.maxCallAgeSecs);
+    const endsAt = await extendLease(pool, call, leaseSecs, config.delivery.maxCallAgeSecs);
     if (!endsAt) over.abort();
   };
   // a database that does not answer now is asked again before the lease ends
-  return setInterval(() => void extend().catch(() => {}), (routeLeaseSecs * 1_000) / 3);
+  return setInterval(() => void extend().catch(() => {}), (leaseSecs * 1_000) / 3);
 }
 
 async function exchange(context: RoutePorts, attempt: Attempt): Promise<RouteOutcome> {

@@ -44,6 +44,7 @@ export interface RouteRequest {
 }
 
 export interface RoutePorts extends LoggedPorts {
+  readonly settings: Pick<JobsConfig, 'routes'>;
   readonly upstreams: Upstreams;
   readonly streams: StreamWatch;
   readonly stopping: () => boolean;
@@ -65,9 +66,6 @@ export interface RouteRefusal {
   /** Of the answer that was delivered. */
   readonly sha256?: string;
 }
-
-/** How long a process that is gone keeps others from a call; it extends its lease while the answer takes. */
-export const routeLeaseSecs = 30;
 
 /** An answer in memory. */
 export interface WholeAnswer extends AnswerHead {

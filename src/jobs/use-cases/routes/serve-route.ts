@@ -14,7 +14,6 @@ import {
   type RouteOutcome,
   type RoutePorts,
   type RouteRequest,
-  routeLeaseSecs,
 } from './route-request.ts';
 
 /** How long a request waits for another one of the same payment. */
@@ -30,10 +29,10 @@ export async function serveRoute(
   request: RouteRequest,
   client: AnswerClient,
 ): Promise<RouteOutcome> {
-  const { pool, config } = context;
+  const { pool, config, settings } = context;
   const { digest, callId } = request;
   const deadline = AbortSignal.any([client.left, AbortSignal.timeout(longestWaitMs)]);
-  const lease = { leaseSecs: routeLeaseSecs, maxAgeSecs: config.delivery.maxCallAgeSecs };
+  const lease = { leaseSecs: settings.routes?.leaseSecs ?? 0, maxAgeSecs: config.delivery.maxCallAgeSecs };
   for (;;) {
     const call = await leaseRouteCall(pool, callId, lease);
     if (call) return fetchAnswer(context, request, call, client);

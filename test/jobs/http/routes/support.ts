@@ -75,6 +75,14 @@ price = "0.01 USD"
 token = "env:ROUTE_TOKEN"
 ${more}`;
 
+/** The parts of a gateway's configuration that make it sell routes, for dollars. */
+export function routeTables(port: number, routes: string, listener = '', tables = '') {
+  return {
+    jobs: '',
+    tables: `[route_listener]\nbind_address = "127.0.0.1:${port}"\n${listener}\n${routes}\n${tables}`,
+  };
+}
+
 export interface RouteGateway extends TestGateway {
   readonly database: TestDatabase;
   /** Where routes are paid for. */
@@ -98,10 +106,8 @@ export async function startRouteGateway({
     database: own,
     chain,
     ...(facilitatorUrl === undefined ? {} : { facilitatorUrl }),
-    jobs: '',
     env: { ROUTE_TOKEN: routeToken },
-    change: (text) => text.replaceAll('symbol = "USDC"', 'symbol = "USDC"\npeg = "USD"'),
-    tables: `[route_listener]\nbind_address = "127.0.0.1:${port}"\n${listener}\n${routes}\n${tables}`,
+    ...routeTables(port, routes, listener, tables),
   });
   const { routesUrl = '' } = gateway;
   return { ...gateway, database: own, routesUrl, paid: clientOf(routesUrl) };
