@@ -95,7 +95,7 @@ describe("an operator's decision", () => {
     [['nonsense', '--unpaid', ...words], 'name the quote of the settlement'],
     [[nowhere, ...words], 'give either --paid TRANSACTION or --unpaid'],
     [[nowhere, '--paid', nowhere, '--unpaid', ...words], 'give either --paid TRANSACTION or --unpaid'],
-    [[nowhere, '--paid', '0x12', ...words], 'a transaction is'],
+    [[nowhere, '--paid', '0x12', ...words], '--paid is a transaction'],
     [[nowhere, '--paid', nowhere, '--log-index', '-1', ...words], '--log-index'],
     [[nowhere, '--unpaid', '--log-index', '1', ...words], '--log-index is'],
     [[nowhere, '--unpaid', '--by', 'ada'], '--evidence'],
