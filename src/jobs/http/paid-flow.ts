@@ -16,9 +16,10 @@ import { createWaitLimit } from '../../ledger/http/wait-limit.ts';
 import { offerReceiptKey, receiptEntry } from '../../payments/rules/offer-receipt.ts';
 import { encodeHeader } from '../../payments/rules/x402.ts';
 import { v1NameOf } from '../../payments/rules/x402-v1.ts';
-import type { JobAnswer, Refused } from '../use-cases/answer.ts';
+import type { JobAnswer, PaymentRequired, Refused } from '../use-cases/answer.ts';
 import type { JobsContext } from '../use-cases/context.ts';
 import { type JobHead, type OpenedRequest, openRequest } from '../use-cases/job-request.ts';
+import { isAnsweredFirst } from '../use-cases/routes/route-request.ts';
 import { payForJob, refuseByHead, refuseUnreadBody } from '../use-cases/pay-job.ts';
 import { sendPaymentRequired } from './payment-required.ts';
 import { sendPassedOn } from './route-answer.ts';
@@ -148,6 +149,19 @@ function openedOf(request: FastifyRequest): Opened {
   return opened;
 }
 
+/** The offer of a route names the path that was asked for, and how it is charged. */
+function onItsPath(
+  { settings }: JobsContext,
+  request: FastifyRequest,
+  answer: PaymentRequired,
+): PaymentRequired {
+  const { request: opened } = openedOf(request);
+  if (!opened.route) return answer;
+  const [asked = ''] = request.url.split('?', 1);
+  const url = `${settings.routes?.publicUrl}${asked}`;
+  return { ...answer, quote: { ...answer.quote, url, isAnsweredFirst: isAnsweredFirst(opened) } };
+}
+
 export function bodyOf({ body }: FastifyRequest): Buffer {
   return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
 }
@@ -191,7 +205,7 @@ function sendAnswer(
       noteFacts(request, { quote_digest: answer.digest });
       return sendPassedOn(reply, answer.answer);
     case 'payment_required':
-      return sendPaymentRequired(context, request, reply, answer);
+      return sendPaymentRequired(context, request, reply, onItsPath(context, request, answer));
     case 'pending': {
       noteFacts(request, { quote_digest: answer.digest });
       if (answer.replayed) reply.header('idempotent-replayed', 'true');

@@ -90,6 +90,7 @@ const unnamedByV1 =
 interface FixedParts {
   readonly settings: OfferContext['settings'];
   readonly url: string;
+  readonly isAnsweredFirst: boolean | undefined;
   /** When the signed offers end, in Unix seconds; undefined if none are signed. */
   readonly signedUntil: number | undefined;
   readonly descriptions: Descriptions;
@@ -127,7 +128,8 @@ function fixedParts(
   const url = jobUrl(origin, quote);
   const { digest, options, expiresAt, isNamed = false } = quote;
   const found = isNamed ? knownNamed.get(digest) : known.get(options);
-  if (found?.settings === settings && found.url === url) {
+  const isOfFlow = found?.isAnsweredFirst === quote.isAnsweredFirst;
+  if (found?.settings === settings && found.url === url && isOfFlow) {
     const { signedUntil } = found;
     if (signedUntil === undefined || isSignedFor(signedUntil, quote, settings.quoteTtlSecs)) return found;
   }
@@ -145,7 +147,8 @@ function fixedParts(
       quote,
       signed ? [{ ...extensions, ...signed }, extensions] : [extensions],
     ),
-    offers: offerTextsV2(quote.options, maxTimeoutSecs),
+    isAnsweredFirst: quote.isAnsweredFirst,
+    offers: offerTextsV2(quote.options, maxTimeoutSecs, quote.isAnsweredFirst),
     acceptsV1: JSON.stringify(forV1),
     isForV1: forV1.length > 0,
   };
@@ -200,7 +203,7 @@ function fittingDescription({ longer, shortest }: Descriptions, accepts: string)
 function signOffers(
   [key]: RotatingSecret<OfferKey>,
   publicUrl: string,
-  quote: Pick<OfferedQuote, 'serviceId' | 'jobIndex' | 'options' | 'expiresAt'>,
+  quote: Pick<OfferedQuote, 'serviceId' | 'jobIndex' | 'url' | 'options' | 'expiresAt'>,
 ): readonly SignedOffer[] {
   const url = jobUrl(publicUrl, quote);
   const did = didOf(publicUrl);

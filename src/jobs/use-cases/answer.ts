@@ -29,6 +29,10 @@ export interface OfferedQuote extends JobId {
   readonly description: string | undefined;
   /** How facilitators list the job; undefined if they may not. */
   readonly discovery: Discovery | undefined;
+  /** Of a route: where it was asked for, without the query. */
+  readonly url?: string | undefined;
+  /** Of a route: whether its payment is settled after the answer, which x402 does not name in an offer. */
+  readonly isAnsweredFirst?: boolean;
   /** Named by the request's address; version 1 cannot pay it. */
   readonly isNamed?: boolean;
 }

@@ -29,9 +29,10 @@ export type QuoteOfferExtra = Omit<OfferExtra, 'echo'> & {
 export function offerTextsV2(
   options: readonly SettlementOption[],
   maxTimeoutSecs: number,
+  isAnsweredFirst = false,
 ): readonly string[] {
   return options.map(
-    (option) => `${JSON.stringify(requirementV2(option, {}, maxTimeoutSecs)).slice(0, -2)},`,
+    (option) => `${JSON.stringify(requirementV2(option, {}, maxTimeoutSecs, isAnsweredFirst)).slice(0, -2)},`,
   );
 }
 
@@ -44,7 +45,7 @@ export function offersV2Text(texts: readonly string[], { digest, secret, echoes 
   return `[${offers.join(',')}]`;
 }
 
-/** As x402 names it: the payment is settled before the job runs. */
+/** As x402 names it: the payment is settled before the job runs. The other flow of x402 is not named in an offer. */
 export const paymentFlow = 'upfront';
 
 /** An offer without its quote, or a price. */
@@ -52,6 +53,7 @@ export function requirementV2(
   option: Omit<SettlementOption, 'symbol' | 'decimals'>,
   extra: Readonly<Record<string, unknown>>,
   maxTimeoutSecs: number,
+  isAnsweredFirst = false,
 ): RequirementV2 {
   const scheme = schemes[option.transferMethod];
   return {
@@ -61,7 +63,7 @@ export function requirementV2(
     asset: option.asset,
     payTo: option.payTo,
     maxTimeoutSeconds: maxTimeoutSecs,
-    extra: { ...scheme.offerExtraV2(option), paymentFlow, ...extra },
+    extra: { ...scheme.offerExtraV2(option), ...(isAnsweredFirst ? {} : { paymentFlow }), ...extra },
   };
 }
 

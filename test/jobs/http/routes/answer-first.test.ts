@@ -52,6 +52,17 @@ test('an unmodified client gets an image byte for byte, and pays once the upstre
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, completed: 1 });
 });
 
+test('the offer names the path that was asked for and how it is charged, as the SDK of x402 does', async () => {
+  const api = await startApi(json);
+  const gateway = await start(api.url);
+  const first = offerOf(await gateway.paid.get(`${city}?units=c`));
+  expect(first.resource.url).toBe(`${gateway.routesUrl}${city}`);
+  expect(first.accepts[0]?.extra).not.toHaveProperty('paymentFlow');
+  const posted = offerOf(await gateway.paid.post('/weather/rome'));
+  expect(posted.resource.url).toBe(`${gateway.routesUrl}/weather/rome`);
+  expect(posted.accepts[0]?.extra).toMatchObject({ paymentFlow: 'upfront' });
+});
+
 test('an answer that is not charged is passed on as it is, and nothing is settled', async () => {
   const api = await startApi(failing);
   const gateway = await start(api.url);
