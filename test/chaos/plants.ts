@@ -16,11 +16,11 @@ const rows: readonly PlantRow[] = [
   {
     name: '402-on-settle-timeout',
     file: 'src/jobs/use-cases/pay-job.ts',
-    find: `      case 'unknown':
-        return pending;`,
-    replace: `      case 'unknown':
-        if (settled.reason === 'timeout') return offerRefusal(job, 'payment_invalid', settled.reason);
-        return pending;`,
+    find: `    case 'unknown':
+      return { kind: 'pending', digest, replayed: false };`,
+    replace: `    case 'unknown':
+      if (settled.reason === 'timeout') return offerRefusal(job, 'payment_invalid', settled.reason);
+      return { kind: 'pending', digest, replayed: false };`,
     also: [
       {
         // the last look before a 402 would answer as pending after all
@@ -34,8 +34,8 @@ const rows: readonly PlantRow[] = [
   {
     name: 'started-after-its-end',
     file: 'src/jobs/use-cases/start-payment.ts',
-    find: `    endsAt: endOf(context, checked),`,
-    replace: `    endsAt: checked.landing.kind === 'landed' ? endOf(context, checked) : undefined,`,
+    find: `    endsAt: endOf(context, request, checked),`,
+    replace: `    endsAt: checked.landing.kind === 'landed' ? endOf(context, request, checked) : undefined,`,
     caughtBy: ['started_after_its_end', 'refused_though_paid'],
     reachedBy: { kind: 'last_moment', runs: 60 },
   },
