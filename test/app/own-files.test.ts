@@ -1,26 +1,32 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createLogger } from '../../src/app/logger.ts';
 import { startChain } from '../../src/devnet/chain.ts';
+import { eventually } from '../support/wait.ts';
 
 function folder(): string {
   const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-own-'));
-  // a logger may still be opening its file
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 }));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
 
 const modeOf = (file: string): string => (statSync(file).mode & 0o777).toString(8);
 
-test('the log of a gateway is its owner’s alone, also one that was there before', () => {
+/** A logger that has opened its file, which it does in the background. */
+async function openLogger(file: string): Promise<void> {
+  createLogger('info', file).info('opened');
+  await eventually(() => expect(readFileSync(file, 'utf8')).toContain('opened'));
+}
+
+test('the log of a gateway is its owner’s alone, also one that was there before', async () => {
   const file = path.join(folder(), 'gateway.log');
-  createLogger('info', file);
+  await openLogger(file);
   expect(modeOf(file)).toBe('600');
   const earlier = path.join(folder(), 'gateway.log');
   writeFileSync(earlier, 'a line\n', { mode: 0o644 });
-  createLogger('info', earlier);
+  await openLogger(earlier);
   expect(modeOf(earlier)).toBe('600');
 });
 
