@@ -57,7 +57,9 @@ test('every command refuses an option that it does not have before it does anyth
   for (const [name, { load }] of Object.entries(commands)) {
     const run = await load();
     if (run.length === 0) continue;
-    const error: unknown = await Promise.try(() => run(['--no-such-option'])).catch((cause: unknown) => cause);
+    const error: unknown = await Promise.try(() => run(['--no-such-option'])).catch(
+      (cause: unknown) => cause,
+    );
     const isRefusal =
       error instanceof ArgumentError || /ERR_PARSE_ARGS/.test((error as { code?: string }).code ?? '');
     expect({ name, error: isRefusal ? 'refused' : error }).toEqual({ name, error: 'refused' });
