@@ -25,7 +25,7 @@ import { reloadEvent } from '../jobs/use-cases/reload.ts';
 import { createRequestTally } from '../ledger/store/request-tally.ts';
 import { createLostPayments } from '../payments/use-cases/lost-payments.ts';
 import { createOffers, refreshOffers } from '../jobs/use-cases/offers.ts';
-import { createRunnerSilence } from '../jobs/use-cases/capacity.ts';
+import { createRunnerSilence, createUndecidedCounts } from '../jobs/use-cases/capacity.ts';
 import { createQuoteRate } from '../jobs/use-cases/quote-rate.ts';
 import { createSeenQuotes } from '../jobs/use-cases/pay-job.ts';
 import { createStreamWatch, type StreamWatch } from '../calls/use-cases/stream-watch.ts';
@@ -158,6 +158,7 @@ async function createContext(
     lostPayments: createLostPayments(ledger.pool),
     budget: parts.budget,
     runnerSilence: createRunnerSilence(),
+    undecided: createUndecidedCounts(ledger.db),
     brokerState,
     quoteRate: createQuoteRate(quotesPerSecond),
     quoteEvents: await createEventAllowance(asking, 'quote', quoteEventsPerSec),

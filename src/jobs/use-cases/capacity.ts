@@ -1,4 +1,5 @@
 import type { Config, JobsConfig } from '../../base/config/config.ts';
+import { createBoundedCache } from '../../base/values/bounded-cache.ts';
 import type { Address, Hex } from '../../base/values/primitives.ts';
 import type { WaitingCalls } from '../../calls/store/calls.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
@@ -18,6 +19,7 @@ export interface CapacityPorts {
   readonly settings: JobsConfig;
   readonly config: Config;
   readonly runnerSilence: RunnerSilence;
+  readonly undecided: UndecidedCounts;
   /** True in the second half of the shutdown's grace period: started payments are finished, no new ones are started. */
   readonly tooLate: () => boolean;
   readonly upstreams: Upstreams;
@@ -67,7 +69,7 @@ const payersShare = 1 / 10;
  * cannot be settled any more waits for its chain alone, and holds no place: a chain that cannot be read does not stop sales.
  */
 async function hasSettlementSlot(
-  { lane, db, settings, config }: CapacityPorts,
+  { lane, undecided, settings, config, db }: CapacityPorts,
   payer: Address,
 ): Promise<boolean> {
   const { unsettledCalls } = lane.state;
@@ -75,9 +77,37 @@ async function hasSettlementSlot(
   const mostOfPayer = Math.max(1, Math.floor(maxUnsettledCalls * payersShare));
   // no client has more slots than there are
   if (unsettledCalls < mostOfPayer) return true;
-  if ((await countUndecided(db, payer, underWaySecs(settings))) >= mostOfPayer) return false;
+  if ((await undecided.of(payer, underWaySecs(settings))) >= mostOfPayer) return false;
   if (unsettledCalls < maxUnsettledCalls) return true;
   return (await countPayable(db, settings.maxTimeoutSecs + underWaySecs(settings))) < maxUnsettledCalls;
+}
+
+export type UndecidedCounts = ReturnType<typeof createUndecidedCounts>;
+
+/** A count is used for so long: a payment counts a minute after its start at the earliest, and the read model is as old. */
+const countedForMs = 1_000;
+const payersKept = 10_000;
+
+/**
+ * How many payments of a payer are undecided, counted at most once a second: to count 2,000 rows for each payment took PostgreSQL more time than
+ * the payment itself.
+ * @param nowMs a monotonic clock
+ */
+export function createUndecidedCounts(db: LedgerDatabase, nowMs: () => number = () => performance.now()) {
+  const known = createBoundedCache<Address, { readonly atMs: number; readonly count: Promise<number> }>(
+    payersKept,
+  );
+  return {
+    of(payer: Address, afterSecs: number): Promise<number> {
+      const last = known.get(payer);
+      if (last && nowMs() - last.atMs < countedForMs) return last.count;
+      const count = countUndecided(db, payer, afterSecs);
+      known.set(payer, { atMs: nowMs(), count });
+      // the next one asks again
+      count.catch(() => known.delete(payer));
+      return count;
+    },
+  };
 }
 
 export type RunnerSilence = ReturnType<typeof createRunnerSilence>;
