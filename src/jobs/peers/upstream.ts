@@ -56,7 +56,7 @@ const connectTimeoutMs = 5_000;
  * @param url http or https, without a query
  * @param now a clock that never goes back, in milliseconds
  */
-export function createUpstream(url: string, now: () => number = () => performance.now()): Upstream {
+function createUpstream(url: string, now: () => number = () => performance.now()): Upstream {
   const { origin, pathname } = new URL(url);
   const base = pathname.replace(/\/+$/, '');
   const pool = new Pool(origin, { connections, connect: { timeout: connectTimeoutMs }, pipelining: 1 });

@@ -38,7 +38,7 @@ export type AnsweredFacts = Omit<
   'network' | 'asset' | 'payer' | 'payment_nonce'
 >;
 
-export const startedProgress: PaymentProgress = {
+const startedProgress: PaymentProgress = {
   status: 'settling',
   hints: [],
   isOverdue: false,

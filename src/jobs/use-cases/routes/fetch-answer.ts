@@ -256,4 +256,4 @@ async function noteLeft(context: RoutePorts, { call }: Attempt): Promise<RouteOu
 }
 
 /** As SQL knows it (take_unrepeated_calls). */
-export const clientLeft = 'client_left';
+const clientLeft = 'client_left';
