@@ -88,7 +88,7 @@ export const network = text(readNetwork).meta({ type: 'chain, as "eip155:8453"' 
 /** Tokens per native unit. */
 export const rate = decimal('3200.00', readRate);
 /** A price in wei, above zero and below 2^128. */
-export const priceWei = z
+const priceWei = z
   .string('must be wei as a string of digits, such as "1000000000000000"')
   .regex(/^(?:0|[1-9]\d{0,38})$/, 'must be wei as a string of digits, such as "1000000000000000"')
   .transform(BigInt)

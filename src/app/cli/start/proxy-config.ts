@@ -64,7 +64,7 @@ export async function writeProxyConfig(dir: string, wishes: ProxyWishes): Promis
 }
 
 /** @param dir where the secrets are */
-export function proxyConfig(dir: string, wishes: ProxyWishes): string {
+function proxyConfig(dir: string, wishes: ProxyWishes): string {
   const { to, routes, payTo, network, facilitatorUrl, gatewayPort, port } = wishes;
   const { asset, symbol, eip712Name } = network.token;
   const text = JSON.stringify;
