@@ -132,6 +132,7 @@ export async function readRoutes(root: RootTable, reading: Reading): Promise<Rou
     all.set(jobKey(whole), { ...whole, tokens });
   }
   checkOverlaps(tables, report);
+  checkFree(tables, listener, report);
   if (!listener || all.size === 0) return undefined;
   const { bindAddress: bind, publicUrl = urlOfBind(bind), free, freeUpstream } = listener;
   return { bindAddress: bind, publicUrl, all, free, freeUpstream, ...reading.constants.routes };
@@ -197,6 +198,23 @@ function checkOverlaps(tables: readonly RouteTable[], report: Report): void {
       if (earlier === undefined) seen.set(key, `routes[${index}]`);
       else report.mistake([...at, 'path'], `is that of ${earlier} as well, for ${method}`);
     }
+  }
+}
+
+/** What is sold is not given away. */
+function checkFree(
+  tables: readonly RouteTable[],
+  listener: ReturnType<typeof readListener>,
+  report: Report,
+): void {
+  const sold = new Map(
+    tables.flatMap(({ values: { path } }, index) =>
+      path === undefined ? [] : [[patternShape(path), `routes[${index}]`] as const],
+    ),
+  );
+  for (const [index, path] of (listener?.free ?? []).entries()) {
+    const route = sold.get(patternShape(path));
+    if (route !== undefined) report.mistake(['route_listener', 'free', index], `is sold by ${route}`);
   }
 }
 

@@ -2,7 +2,7 @@
  * Paths of paid routes, in a part of find-my-way's syntax: segments that are fixed or a parameter (`:name`), and `*` at the end for the
  * rest. Its expressions and parameters within a segment are left out: they match in ways that two readers of one path see differently.
  */
-const segment = /^(?:[A-Za-z0-9._~!$&'()+,;=@-]+|:[A-Za-z][A-Za-z0-9_]*)$/;
+const segment = /^(?:[A-Za-z0-9._~!$&'+,;=@-]+|:[A-Za-z][A-Za-z0-9_]*)$/;
 
 /** What is wrong with a pattern; undefined for a valid one. */
 export function patternFault(pattern: string): string | undefined {

@@ -6,7 +6,7 @@ import { leftSignal } from '../../base/http/left-signal.ts';
 import type { RequestBodies } from '../../base/http/request-bodies.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
 import { addressOf, declaredBytesOf } from '../../base/http/request-values.ts';
-import { isPlainTarget } from '../../base/values/route-pattern.ts';
+import { isPlainTarget, patternShape } from '../../base/values/route-pattern.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
 import type { Upstreams } from '../peers/upstream.ts';
 import { answerHeaders, headerOf, privateCacheControl, upstreamHeaders } from '../rules/route-headers.ts';
@@ -38,7 +38,8 @@ interface RouteParts {
 export function paidRoutes({ current, bodies }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
     const flow = openPaidFlow(app, current, bodies);
-    for (const route of current().settings.routes?.all.values() ?? []) {
+    const routes = [...(current().settings.routes?.all.values() ?? [])];
+    for (const route of routes) {
       const handlers = flow.handlers({
         headOf: (request) => routeHead(request, route),
         refuse: ({ context }, request, reply) => refuseUnsellable(request, reply, route, context.upstreams),
@@ -46,8 +47,9 @@ export function paidRoutes({ current, bodies }: RouteParts) {
           opened.context.flows.add(serve(opened, request, reply, answer)),
       });
       app.route({ method: [...route.methods], url: route.path, exposeHeadRoute: false, ...handlers });
-      // a crawler gets the offer, whatever the route's method is
-      if (!route.methods.includes('HEAD'))
+      // a crawler gets the offer, whatever the route's method is: of the first route of a path
+      const ofPath = routes.filter(({ path }) => patternShape(path) === patternShape(route.path));
+      if (ofPath[0] === route && !ofPath.some(({ methods }) => methods.includes('HEAD')))
         app.route({
           method: 'HEAD',
           url: route.path,

@@ -99,7 +99,7 @@ async function resolve(context: ResolutionPorts, open: OpenSettlement, slots: Se
 }
 
 /**
- * A payment whose upstream is asked is settled by nobody. Once no attempt is under way and its authorization is too old for another one, it
+ * Nothing settles a payment whose upstream is asked. Once no attempt is under way and its authorization is too old for another one, it
  * is on record as failed, and watched as any other.
  */
 async function endUnanswered(

@@ -29,7 +29,7 @@ export interface AskPorts extends RoutePorts {
   readonly settings: JobsConfig;
 }
 
-/** A payment that nothing settles while its upstream is asked. Whoever has appended its last attempt asks; the version is the fencing token. */
+/** A payment that nothing settles while its upstream is asked: by the process that appended its last attempt. The version is the fencing token. */
 export interface Asking {
   readonly started: StartedPayment & { readonly callId: number };
   readonly attempt: number;

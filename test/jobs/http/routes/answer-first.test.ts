@@ -129,7 +129,7 @@ test.each([
   },
 );
 
-test('two requests with one payment at once ask the upstream once, and both get its answer', async () => {
+test('simultaneous requests with one payment ask the upstream once, and all get its answer', async () => {
   const api = await startApi(async (...asked) => {
     await sleep(300);
     await json(...asked);

@@ -78,9 +78,10 @@ test('a route is sold on its own path alone, and no other path of its listener e
   expect((await gateway.paid.get('/rain')).status).toBe(404);
 });
 
-test('an unpaid HEAD of a route gets the offer', async () => {
+test('an unpaid HEAD of a route gets the offer, also where its path has a route for each method', async () => {
   const api = await startApi(json);
-  const gateway = await startRouteGateway({ chain, upstream: api.url });
+  const other = `[[routes]]\nservice_id = 7\njob_index = 1\nmethods = ["PUT"]\npath = "/weather/:town"\nupstream = "${api.url}"\nprice = "5 USD"\n`;
+  const gateway = await startRouteGateway({ chain, upstream: api.url, routes: weather(api.url) + other });
   const answer = await fetch(`${gateway.routesUrl}${city}`, { method: 'HEAD' });
   expect(answer.status).toBe(402);
   expect(answer.headers.get('payment-required')).not.toBeNull();

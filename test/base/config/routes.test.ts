@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest';
+import { isPlainTarget, patternFault } from '../../../src/base/values/route-pattern.ts';
+import { priceIn } from '../../../src/base/values/amount.ts';
+import { minimal, networks, parse, runner, wrongs } from './support.ts';
+
+const variables = {
+  RUNNER_TOKEN: 'a-runner-token-of-enough-characters',
+  ROUTE_TOKEN: 'a-route-token-of-enough-characters',
+};
+const listener = (more = '') => `[route_listener]\nbind_address = "127.0.0.1:8403"\n${more}\n`;
+const route = (index: number, more: string) =>
+  `[[routes]]\nservice_id = 7\njob_index = ${index}\nupstream = "http://127.0.0.1:3000"\nprice = "0.01 USD"\n${more}\n`;
+const weather = route(0, 'path = "/weather/:city"');
+
+const config = (tables: string, top = '') =>
+  `${minimal(top)}\n${networks}\n${tables}`.replace('symbol = "USDC"', 'symbol = "USDC"\npeg = "USD"');
+const wrongsOf = (tables: string, top = '') => wrongs(config(tables, top), {}, variables);
+
+describe('routes', () => {
+  it('are jobs that anyone may buy, with their price, and need no runner', async () => {
+    const { config: read, warnings } = await parse(config(listener() + weather), {}, variables);
+    expect(read.jobs?.jobPrices.get('7/0')).toEqual({ wei: 10n ** 16n, inUsd: true });
+    expect(read.jobs?.jobPolicies.get('7/0')).toMatchObject({ invocationMode: 'public_paid' });
+    expect(read.jobs?.routes?.all.get('7/0')).toMatchObject({ methods: ['GET'], path: '/weather/:city' });
+    expect(warnings.join('\n')).not.toContain('service 7');
+  });
+
+  it.each([
+    ['without a listener', weather, 'route_listener: is missing'],
+    ['a listener without a route', listener(), 'has no route'],
+    [
+      'two of one path, whatever its parameters are called',
+      listener() + weather + route(1, 'path = "/weather/:town"'),
+      'routes[1].path: is that of routes[0] as well, for GET',
+    ],
+    ['two of one job', listener() + weather + route(0, 'path = "/news"'), 'repeats job 7/0'],
+    [
+      'a free path that is sold',
+      listener('free = ["/weather/:x"]\nfree_upstream = "http://127.0.0.1:3000"') + weather,
+      'is sold by routes[0]',
+    ],
+    ['free paths without an upstream', listener('free = ["/health"]') + weather, 'free_upstream: is missing'],
+    [
+      'the gateway as its own upstream',
+      listener() + weather.replace('127.0.0.1:3000', 'localhost:8403'),
+      'upstream: is the gateway itself',
+    ],
+    [
+      'an upstream without a scheme',
+      listener() + weather.replace('http://127.0.0.1:3000', 'api.example'),
+      'is not an http or https URL',
+    ],
+    ['a price of nothing', listener() + weather.replace('0.01 USD', '0 USD'), 'must be above 0'],
+    ['a price that is no price', listener() + weather.replace('0.01 USD', '1 cent'), 'must be dollars'],
+    ['no price', listener() + weather.replace('price = "0.01 USD"\n', ''), 'price: is missing'],
+    ['two prices', `${listener()}${weather}[job_prices.7]\n0 = "1"\n`, 'has a price in [job_prices] as well'],
+    [
+      'a runner of its service',
+      listener() + weather + runner.replace('services = [1]', 'services = [7]'),
+      'serves service 7 and would take these calls',
+    ],
+    [
+      'a method twice',
+      listener() + route(0, 'path = "/a"\nmethods = ["GET", "GET"]'),
+      'names a method twice',
+    ],
+  ])('%s are refused, and the mistake says where it is', async (_what, tables, said) => {
+    expect((await wrongsOf(tables)).join('\n')).toContain(said);
+  });
+
+  it('priced in dollars need a token with a peg, and one priced in wei needs a rate', async () => {
+    const noPeg = `${minimal()}\n${networks}\n${listener()}${weather}`;
+    expect((await wrongs(noPeg, {}, variables)).join('\n')).toContain('no token has peg = "USD"');
+    const noRate = config(`${listener()}${weather}[job_prices.1]\n0 = "1"\n`).replace(
+      /^rate_per_native_unit.*$/m,
+      '',
+    );
+    expect((await wrongs(noRate, {}, variables)).join('\n')).toContain('job 1/0 is priced in wei');
+  });
+});
+
+it.each([
+  ['0.01 USD of a token of 6 decimals', 10n ** 16n, 6, 10_000n],
+  ['a millionth of a cent, rounded up to an atom', 10n ** 10n, 6, 1n],
+  ['a third more than an atom, rounded up', 1_333_333_333_333n, 6, 2n],
+  ['a dollar of a token of 18 decimals', 10n ** 18n, 18, 10n ** 18n],
+])('%s costs the same at any rate and markup', (_what, wei, decimals, atoms) => {
+  const token = { decimals, markupBps: 500, peg: 'USD' } as const;
+  expect(priceIn(token, { wei, inUsd: true }, undefined)).toBe(atoms);
+  expect(priceIn(token, { wei, inUsd: true }, { numerator: 7n, scale: 0 })).toBe(atoms);
+  expect(priceIn({ ...token, peg: undefined }, { wei, inUsd: true }, undefined)).toBeUndefined();
+});
+
+it.each(['/', '/a', '/a/:b/c', '/a/*', '/a.b-c_d~e'])('%s is a path of a route', (pattern) => {
+  expect(patternFault(pattern)).toBeUndefined();
+});
+
+it.each(['', 'a', '//', '/a/', '/a/../b', '/a*', '/*/a', '/:a/:a', '/a(b)', '/a?b', '/%61', '/:a-:b'])(
+  '%j is not a path of a route',
+  (pattern) => expect(patternFault(pattern)).toBeTypeOf('string'),
+);
+
+it.each(['/', '/a/b?c=//..%2f', '/caf%C3%A9', '/a;b=c', "/it's"])(
+  '%s is seen alike by all readers',
+  (target) => {
+    expect(isPlainTarget(target)).toBe(true);
+  },
+);
+
+it.each([
+  '//a',
+  '/a//b',
+  '/.',
+  '/a/..',
+  '/%2e',
+  '/a%2Fb',
+  '/a%5cb',
+  '/a%00',
+  '/a%',
+  '/a%zz',
+  '/a b',
+  '/a#b',
+  '/a\\b',
+  'a',
+])('%s is not', (target) => expect(isPlainTarget(target)).toBe(false));
