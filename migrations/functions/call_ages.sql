@@ -26,7 +26,7 @@ returns table (call_id bigint, lease_id uuid, attempt int, failures int, stream 
 language sql volatile security definer set search_path = tollbook, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
   with old as materialized (
-    select call.call_id
+    select call.call_id, call.status as was
     from json_to_recordset(p_jobs) as job(service_id bigint, job_index bigint, after_secs int)
     join call using (service_id, job_index)
     where (call.status = 'ready' or (call.status = 'leased' and call.due_at <= clock())) and not is_halted()
@@ -36,7 +36,8 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
   update call set status = 'leased', lease_id = gen_random_uuid(), due_at = clock() + p_lease_secs * interval '1 second'
   from old where call.call_id = old.call_id
   returning call.call_id, call.lease_id, call.attempt, call.failures, call.stream, call.service_id, call.job_index,
-    coalesce(call.last_reason = 'client_left', false)
+    -- not where a later attempt has ended with its process
+    coalesce(old.was = 'ready' and call.last_reason = 'client_left', false)
 $$;
 
 grant execute on function tollbook.take_unrepeated_calls, tollbook.take_old_calls to tollbook_writer;

@@ -93,7 +93,7 @@ export const routeShape = {
   retry_secs: wholeNumber(1, 604_800)
     .default(600)
     .describe('How long a paid request without a complete answer can be repeated; then its refund is due'),
-  answer_hours: wholeNumber(0, 720)
+  answer_hours: wholeNumber(1, 720)
     .default(1)
     .describe('How long an answer of at most max_result_bytes of [delivery] is repeated to the same payment'),
 } as const;

@@ -20,18 +20,18 @@ export function patternFault(pattern: string): string | undefined {
 
 /** The pattern without the names of its parameters: two patterns with the same shape match the same paths. */
 export function patternShape(pattern: string): string {
-  return pattern.replaceAll(/:[A-Za-z][A-Za-z0-9_]*/g, ':');
+  return pattern.replaceAll(/:[A-Za-z][A-Za-z0-9_]*/g, ':').toLowerCase();
 }
 
 /**
- * Whether route and upstream see the same path: no empty or dot segment, no encoded slash, dot or backslash, nothing that a URL parser
- * would change.
+ * Whether route and upstream see the same path: no empty or dot segment, no parameters of a segment (`;`), no encoded slash, dot or
+ * backslash, nothing that a URL parser would change.
  * @param target path and query as the client sent them
  */
 export function isPlainTarget(target: string): boolean {
   const end = target.indexOf('?');
   const path = end < 0 ? target : target.slice(0, end);
-  if (!path.startsWith('/') || path.includes('//') || /%(?:2f|5c|2e|00|25)/i.test(path)) return false;
+  if (!path.startsWith('/') || path.includes('//') || /;|%(?:2f|5c|2e|3b|00|25)/i.test(path)) return false;
   if (!/^[\x21-\x7e]*$/.test(target) || target.includes('#') || target.includes('\\')) return false;
   if (/%(?![0-9a-f]{2})/i.test(target)) return false;
   return URL.canParse(target, 'http://x') && new URL(target, 'http://x').pathname === path;

@@ -147,6 +147,11 @@ function maxAttemptsOf({ config }: AttemptPorts, { serviceId, jobIndex }: CallLe
   return policy?.maxAttempts ?? config.delivery.maxAttempts;
 }
 
+/** Whether a failure of this attempt makes its call a dead letter. */
+export function isLastAttempt(context: AttemptPorts, call: CallLease): boolean {
+  return call.failures + 1 >= maxAttemptsOf(context, call);
+}
+
 /** Whether a call has used all its attempts, so that it is dead-lettered instead of delivered again. */
 export function isExhausted(context: AttemptPorts, call: CallLease): boolean {
   return call.failures >= maxAttemptsOf(context, call);

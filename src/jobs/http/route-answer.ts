@@ -2,16 +2,17 @@ import type { FastifyReply } from 'fastify';
 import type { Header } from '../rules/route-headers.ts';
 import type { WholeAnswer } from '../use-cases/routes/route-request.ts';
 
-/** Sets status and headers of an upstream's answer. What comes several times comes several times to the client; Fastify adds to Set-Cookie by itself. */
+/** Sets status and headers of an upstream's answer. What comes several times comes several times to the client. */
 export function setHead(
   reply: FastifyReply,
   { status, headers }: { readonly status: number; readonly headers: readonly Header[] },
 ): void {
   reply.code(status);
-  for (const [name, value] of headers) {
-    const before = reply.getHeader(name);
-    const isList = before !== undefined && name === 'link';
-    reply.header(name, isList ? [before, value].flat().map(String) : value);
+  for (const [name, values] of Map.groupBy(headers, ([name]) => name)) {
+    const all = values.map(([, value]) => value);
+    const own = name === 'link' ? [reply.getHeader(name) ?? []].flat().map(String) : [];
+    const [first = '', ...more] = [...own, ...all];
+    reply.header(name, more.length === 0 ? first : [first, ...more]);
   }
 }
 

@@ -2,6 +2,7 @@ import { PassThrough, type Readable } from 'node:stream';
 import { once } from 'node:events';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteConfig } from '../../base/config/config.ts';
+import { limitInFlight } from '../../base/http/in-flight.ts';
 import { leftSignal } from '../../base/http/left-signal.ts';
 import type { RequestBodies } from '../../base/http/request-bodies.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
@@ -9,11 +10,11 @@ import { addressOf, declaredBytesOf } from '../../base/http/request-values.ts';
 import { isPlainTarget, patternShape } from '../../base/values/route-pattern.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
 import type { Upstreams } from '../peers/upstream.ts';
-import { answerHeaders, headerOf, privateCacheControl, upstreamHeaders } from '../rules/route-headers.ts';
+import { answerHeaders, privateCacheControl, upstreamHeaders } from '../rules/route-headers.ts';
 import { setHead } from './route-answer.ts';
 import type { JobsContext } from '../use-cases/context.ts';
 import type { JobHead } from '../use-cases/job-request.ts';
-import type { AnswerClient, RouteRefusal } from '../use-cases/routes/route-request.ts';
+import type { AnswerClient, AnswerHead, RouteRefusal } from '../use-cases/routes/route-request.ts';
 import { serveRoute } from '../use-cases/routes/serve-route.ts';
 import {
   type AcceptedAnswer,
@@ -164,23 +165,31 @@ function clientOf(
   // Fastify destroys it where the client leaves
   stream.on('error', () => {});
   let hasBegun = false;
+  const start = ({ status, headers, isReplayed = false }: AnswerHead): void => {
+    hasBegun = true;
+    setHead(reply, { status, headers });
+    reply.header('cache-control', privateCacheControl(headers));
+    if (isReplayed) reply.header('idempotent-replayed', 'true');
+  };
   const client: AnswerClient = {
     left,
-    begin({ status, headers, isReplayed = false }) {
-      hasBegun = true;
-      setHead(reply, { status, headers });
-      reply.header('cache-control', privateCacheControl(headerOf(headers, 'cache-control')));
-      if (isReplayed) reply.header('idempotent-replayed', 'true');
-      // an answer to HEAD, and one of these statuses, has no body
-      const isBare = request.method === 'HEAD' || status === 204 || status === 304;
-      void reply.send(isBare ? undefined : stream);
+    begin(head) {
+      start(head);
+      void reply.send(isBare(request, head) ? undefined : stream);
+    },
+    whole(head, body) {
+      start(head);
+      // as one body it counts among the answers that clients have not read
+      void reply.send(isBare(request, head) ? undefined : body);
     },
     async write(piece) {
       if (left.aborted || stream.destroyed || stream.write(piece)) return;
-      await Promise.race([
-        once(stream, 'drain', { signal: left }),
-        once(stream, 'close', { signal: left }),
-      ]).catch(() => {});
+      const over = new AbortController();
+      const signal = AbortSignal.any([left, over.signal]);
+      await Promise.race([once(stream, 'drain', { signal }), once(stream, 'close', { signal })]).catch(
+        () => {},
+      );
+      over.abort();
     },
     end: () => void stream.end(),
     cut() {
@@ -190,11 +199,22 @@ function clientOf(
   return { client, sent: () => hasBegun };
 }
 
+/** An answer to HEAD, and one of these statuses, has no body. */
+function isBare({ method }: FastifyRequest, { status }: AnswerHead): boolean {
+  return method === 'HEAD' || status === 204 || status === 304;
+}
+
 /** Paths that are passed on unpaid. */
 export function freeRoutes({ current, bodies }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
     const { free = [], freeUpstream } = current().settings.routes ?? {};
     if (freeUpstream === undefined) return;
+    limitInFlight(
+      app,
+      current().config.limits.maxInFlightRequests,
+      (request, reply) => sendRefusal(request, reply, 'overloaded', { reason: 'max_in_flight_requests' }),
+      bodies.release,
+    );
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', (request: FastifyRequest, payload: Readable) =>
       bodies.read(request, payload, { maxBytes: request.routeOptions.bodyLimit, workFactor: 1 }),
@@ -221,7 +241,7 @@ async function passOn(
   if (!isPlainTarget(request.url))
     return sendRefusal(request, reply, 'invalid_request', { context: { details: [ambiguousTarget] } });
   const { headers, method, url: target } = request;
-  const answer = await upstreams.of(upstream).request({
+  const answer = await upstreams.ofFree(upstream).request({
     method,
     target,
     headers: upstreamHeaders(headers, clientAddressOf(request)),

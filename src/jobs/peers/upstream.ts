@@ -64,23 +64,40 @@ function createUpstream(url: string, now: () => number = () => performance.now()
   let pauseEndsAt = 0;
   return {
     async request({ method, target, headers, body, timeoutMs, signal }) {
+      // undici's own limits begin when a connection is free, and its signal acts from then on
+      const over = Promise.withResolvers<never>();
+      const timer = setTimeout(() => over.reject(new errors.HeadersTimeoutError()), timeoutMs);
+      const abort = (): void => over.reject(new Error('aborted'));
+      signal.addEventListener('abort', abort, { once: true });
+      const asked = pool.request({
+        method,
+        path: `${base}${target}`,
+        headers: headers.flat(),
+        body: body.length > 0 ? body : null,
+        headersTimeout: timeoutMs,
+        bodyTimeout: timeoutMs,
+        signal,
+      });
+      let isOver = false;
+      asked.then(
+        (late) => {
+          if (isOver) late.body.destroy();
+        },
+        () => {},
+      );
       try {
-        const answer = await pool.request({
-          method,
-          path: `${base}${target}`,
-          headers: headers.flat(),
-          body: body.length > 0 ? body : null,
-          headersTimeout: timeoutMs,
-          bodyTimeout: timeoutMs,
-          signal,
-        });
+        const answer = await Promise.race([asked, over.promise]);
         failures = 0;
         return { kind: 'head', status: answer.statusCode, headers: answer.headers, body: answer.body };
       } catch (error) {
+        isOver = true;
         const reason = signal.aborted ? 'aborted' : failureOf(error);
         if (reason === 'upstream_unreachable' && ++failures >= failuresToOpen)
           pauseEndsAt = now() + backOffMs(pauses, failures - failuresToOpen);
         return { kind: 'failed', reason, error: textOf(error) };
+      } finally {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', abort);
       }
     },
     isOpen: () => failures >= failuresToOpen && now() < pauseEndsAt,
@@ -123,17 +140,21 @@ export function textOf(error: unknown): string {
 /** The upstreams of a process, each opened once. */
 export interface Upstreams {
   of(url: string): Upstream;
+  /** With connections of its own: what is free takes none of what is paid for. */
+  ofFree(url: string): Upstream;
   close(): Promise<void>;
 }
 
 export function createUpstreams(): Upstreams {
   const open = new Map<string, Upstream>();
+  const find = (key: string, url: string): Upstream => {
+    const known = open.get(key) ?? createUpstream(url);
+    open.set(key, known);
+    return known;
+  };
   return {
-    of(url) {
-      const known = open.get(url) ?? createUpstream(url);
-      open.set(url, known);
-      return known;
-    },
+    of: (url) => find(url, url),
+    ofFree: (url) => find(`free ${url}`, url),
     async close() {
       await Promise.all([...open.values()].map((upstream) => upstream.close()));
     },

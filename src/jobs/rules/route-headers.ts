@@ -25,6 +25,9 @@ const notPassedOn =
 /** What the gateway says itself, or what would make a client pay twice. */
 const notAnswered = /^(?:payment-required|payment-response|x-payment-response|x-request-id)$/;
 
+/** What shared caches obey before `Cache-Control` (RFC 9213, and those of vendors). */
+const sharedCaching = /^(?:(?:[a-z0-9-]+-)?cdn-cache-control|surrogate-control|x-accel-expires)$/;
+
 /** Cookies of the gateway's own pages and console. */
 const ownCookie = /^(?:__(?:Host|Secure)-)?tollbook/i;
 
@@ -41,7 +44,8 @@ export interface ClientAddress {
 export function upstreamHeaders(fields: HeaderFields, client: ClientAddress): Header[] {
   const dropped = connectionNames(fields);
   const passed = entriesOf(fields).flatMap(([name, value]): Header[] => {
-    if (hopByHop.has(name) || dropped.has(name) || notPassedOn.test(name)) return [];
+    // some upstreams read both spellings as one
+    if (hopByHop.has(name) || dropped.has(name) || notPassedOn.test(name.replaceAll('_', '-'))) return [];
     if (name === 'host' || name === 'content-length' || name === 'expect') return [];
     if (name !== 'cookie') return [[name, value]];
     const cookies = withoutOwnCookies(value);
@@ -59,16 +63,18 @@ export function upstreamHeaders(fields: HeaderFields, client: ClientAddress): He
 export function answerHeaders(fields: HeaderFields): Header[] {
   const dropped = connectionNames(fields);
   return entriesOf(fields).filter(([name, value]) => {
-    if (hopByHop.has(name) || dropped.has(name) || notAnswered.test(name)) return false;
+    if (hopByHop.has(name) || dropped.has(name) || notAnswered.test(name) || sharedCaching.test(name))
+      return false;
     return name !== 'set-cookie' || !ownCookie.test(value.trim());
   });
 }
 
-/** What was paid for is not for others: a shared cache must not keep it. */
-export function privateCacheControl(value: string | undefined): string {
-  const directives = (value ?? '').split(',').map((directive) => directive.trim());
+/** What was paid for is not for others: a shared cache must not keep it. `private` of single fields is not enough. */
+export function privateCacheControl(headers: readonly Header[]): string {
+  const values = headers.flatMap(([name, value]) => (name === 'cache-control' ? value.split(',') : []));
+  const directives = values.map((directive) => directive.trim());
   const kept = directives.filter((one) => one !== '' && !/^(?:public|s-maxage\s*=.*)$/i.test(one));
-  return kept.some((one) => /^(?:private|no-store)\b/i.test(one))
+  return kept.some((one) => /^(?:private|no-store)$/i.test(one))
     ? kept.join(', ')
     : ['private', ...kept].join(', ');
 }

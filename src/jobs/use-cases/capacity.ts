@@ -9,7 +9,6 @@ import { underWaySecs } from '../../payments/rules/payment-window.ts';
 import { countPayable, countUndecided } from '../../payments/store/unsettled.ts';
 import type { Upstreams } from '../peers/upstream.ts';
 import type { Job } from './catalog.ts';
-import { isAnsweredFirst } from './routes/route-request.ts';
 import type { OpenedRequest } from './job-request.ts';
 import { type AuthorizedCaller, enqueueFailed, type ErrorRefusal, refusal } from './refusal.ts';
 
@@ -46,8 +45,6 @@ export async function checkCapacity(
   if (!hasLanded && request.route) {
     const { upstream } = request.route.config;
     if (context.upstreams.of(upstream).isOpen()) return refusal(request, 'upstream_unavailable', { digest });
-    if (isAnsweredFirst(request) && (context.asking.get(payer) ?? 0) >= maxUnpaidAnswers)
-      return enqueueFailed(job, digest, 'too_many_unpaid_answers', caller);
   }
   if (context.tooLate()) return enqueueFailed(job, digest, 'stopping', caller);
   const { maxOutstandingCalls } = context.config.limits;
@@ -58,7 +55,7 @@ export async function checkCapacity(
 }
 
 /** Of one payer at the same time: one balance with a thousand signatures buys no thousand calls of an upstream. */
-const maxUnpaidAnswers = 4;
+export const maxUnpaidAnswers = 4;
 
 /** A payer's payments without a known outcome take at most this share of the places of all. */
 const payersShare = 1 / 10;

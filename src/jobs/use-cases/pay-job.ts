@@ -8,7 +8,7 @@ import type { StartedPayment } from '../../payments/use-cases/record-settlement.
 import { acceptedAnswer, type JobAnswer, type PaymentAnswer } from './answer.ts';
 import { answerRefusal, type RefusalPorts } from './answer-refusal.ts';
 import type { Job } from './catalog.ts';
-import { checkPayment, type CheckPorts } from './check-payment.ts';
+import { type CheckedPayment, checkPayment, type CheckPorts } from './check-payment.ts';
 import {
   checkHead,
   checkRequest,
@@ -22,10 +22,18 @@ import { findIssuedQuote, type IssuedPorts } from './quote-job.ts';
 import { bindRequest, type OpenedRequest, type PaidRequest, type WholeRequest } from './job-request.ts';
 import { acceptedOnRecord, answerKnownPayment, type KnownPaymentResult } from './known-payment.ts';
 import { type MatchedPayment, matchQuote } from './match-quote.ts';
-import { type JobRefusal, offerRefusal, paymentReplay, refusal, rejectedPayment } from './refusal.ts';
+import {
+  enqueueFailed,
+  type JobRefusal,
+  offerRefusal,
+  paymentReplay,
+  refusal,
+  rejectedPayment,
+} from './refusal.ts';
 import { redeliver, type RedeliveryPorts } from './redeliver.ts';
 import { askAgain, askFirst, type Asking, type AskPorts } from './routes/answer-first.ts';
-import type { Unanswered } from './routes/route-request.ts';
+import { isAnsweredFirst, type Unanswered } from './routes/route-request.ts';
+import { maxUnpaidAnswers } from './capacity.ts';
 import { type PaymentStart, startPayment, type StartPorts } from './start-payment.ts';
 
 export interface PayPorts
@@ -128,7 +136,7 @@ async function takePayment(context: PayPorts, request: PaidRequest): Promise<Pay
     const matched = isRead ? found : asUnread(context, found);
     if (!matched) continue;
     const checked = matched.kind === 'refusal' ? matched : await checkPayment(context, request, job, matched);
-    const start = checked.kind === 'refusal' ? checked : await startPayment(context, request, job, checked);
+    const start = checked.kind === 'refusal' ? checked : await startInPlace(context, request, job, checked);
     if (start.kind === 'started') return finishPayment(context, request, start);
     // the append has decided
     if (isRead && start.kind === 'refusal' && checked.kind !== 'refusal') return start;
@@ -256,6 +264,7 @@ async function repeatRequest(
       ? rejectedPayment(job, { stage: 'match', reason: 'upstream_lost', quote_digest: digest })
       : { kind: 'pending', digest, replayed: true };
   const settling = { passedOn: {}, landing: { kind: 'not_landed' } } as const;
+  changePlaces(context, asking.started.state.payment.payer, 1);
   return whileSettling(context, digest, () => answerThenSettle(context, request, job, asking, settling));
 }
 
@@ -274,7 +283,10 @@ async function answerThenSettle(
     },
   } = asking.started;
   if (!request.route) throw new Error('a job without a route has no upstream');
-  const asked = await countAsking(context, payer, askFirst(context, request, job, request.route, asking));
+  // its place was taken before its start
+  const asked = await askFirst(context, request, job, request.route, asking).finally(() =>
+    changePlaces(context, payer, -1),
+  );
   switch (asked.kind) {
     case 'answered':
       return settleStarted(context, request, job, asked.started, settling);
@@ -287,16 +299,33 @@ async function answerThenSettle(
   }
 }
 
-/** While it lasts, it counts for its payer. */
-async function countAsking<T>({ asking }: PayPorts, payer: Address, work: Promise<T>): Promise<T> {
-  asking.set(payer, (asking.get(payer) ?? 0) + 1);
+/** A payer has few places for requests that are answered before they are settled: taken before the start, given back where none is made. */
+async function startInPlace(
+  context: PayPorts,
+  request: PaidRequest,
+  job: Job,
+  checked: CheckedPayment,
+): Promise<PaymentStart> {
+  if (!isAnsweredFirst(request) || checked.landing.kind === 'landed')
+    return startPayment(context, request, job, checked);
+  const { payer } = checked.payment;
+  if ((context.asking.get(payer) ?? 0) >= maxUnpaidAnswers)
+    return enqueueFailed(job, checked.digest, 'too_many_unpaid_answers', checked.caller);
+  changePlaces(context, payer, 1);
+  let isStarted = false;
   try {
-    return await work;
+    const start = await startPayment(context, request, job, checked);
+    isStarted = start.kind === 'started';
+    return start;
   } finally {
-    const left = (asking.get(payer) ?? 1) - 1;
-    if (left > 0) asking.set(payer, left);
-    else asking.delete(payer);
+    if (!isStarted) changePlaces(context, payer, -1);
   }
+}
+
+function changePlaces({ asking }: PayPorts, payer: Address, by: 1 | -1): void {
+  const count = (asking.get(payer) ?? 0) + by;
+  if (count > 0) asking.set(payer, count);
+  else asking.delete(payer);
 }
 
 async function settleStarted(

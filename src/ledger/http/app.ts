@@ -62,7 +62,12 @@ export function createApp({
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     // no limit of the router's own: each route validates its parameters
-    routerOptions: { maxParamLength: maxHeaderBytes },
+    // upstreams may take paths for equal that differ in case or in a slash at the end: what is sold is sold in every spelling
+    routerOptions: {
+      maxParamLength: maxHeaderBytes,
+      caseSensitive: !isPaidApi,
+      ignoreTrailingSlash: isPaidApi,
+    },
     http: { maxHeaderSize: maxHeaderBytes, connectionsCheckingInterval: 2_000 },
     frameworkErrors(_error, request, reply) {
       cors.allowOrigin(request, reply);

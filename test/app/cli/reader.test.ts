@@ -34,6 +34,7 @@ const notClosed = '2026-01 is not closed: `tollbook period list` shows those tha
 
 /** Commands that need a database and more than to read it: they record, they change rows, or they show secrets and people. */
 const needMore = [
+  'proxy',
   'recover',
   'go-live',
   'serve',

@@ -100,12 +100,9 @@ it.each(['', 'a', '//', '/a/', '/a/../b', '/a*', '/*/a', '/:a/:a', '/a(b)', '/a?
   (pattern) => expect(patternFault(pattern)).toBeTypeOf('string'),
 );
 
-it.each(['/', '/a/b?c=//..%2f', '/caf%C3%A9', '/a;b=c', "/it's"])(
-  '%s is seen alike by all readers',
-  (target) => {
-    expect(isPlainTarget(target)).toBe(true);
-  },
-);
+it.each(['/', '/a/b?c=//..%2f', '/caf%C3%A9', "/it's"])('%s is seen alike by all readers', (target) => {
+  expect(isPlainTarget(target)).toBe(true);
+});
 
 it.each([
   '//a',
@@ -118,6 +115,8 @@ it.each([
   '/a%00',
   '/a%',
   '/a%zz',
+  '/a;b',
+  '/a%3bb',
   '/a b',
   '/a#b',
   '/a\\b',

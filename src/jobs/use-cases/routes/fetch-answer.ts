@@ -4,6 +4,7 @@ import type { RouteLease } from '../../../calls/store/route-calls.ts';
 import {
   type AttemptOutcome,
   endAttempt,
+  isLastAttempt,
   type LeaseResult,
 } from '../../../calls/use-cases/record-attempt.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
@@ -151,10 +152,8 @@ async function passFailureOn(
   return deliver(client, headOf(answer), Buffer.concat(pieces));
 }
 
-async function deliver(client: AnswerClient, head: AnswerHead, body: Buffer): Promise<RouteOutcome> {
-  client.begin(head);
-  if (body.length > 0) await client.write(body);
-  client.end();
+function deliver(client: AnswerClient, head: AnswerHead, body: Buffer): RouteOutcome {
+  client.whole(head, body);
   return { kind: 'answered' };
 }
 
@@ -211,7 +210,12 @@ async function sendStreamed(
   let bytes = 0;
   let withheld: Buffer | undefined;
   let hasLeft = false;
-  client.begin(head);
+  let hasBegun = false;
+  // with the first byte: until then a failure is answered as one
+  const begin = (): void => {
+    if (!hasBegun) client.begin(head);
+    hasBegun = true;
+  };
   try {
     for await (const piece of answer.body as AsyncIterable<Buffer>) {
       bytes += piece.length;
@@ -221,7 +225,10 @@ async function sendStreamed(
       hasLeft = !kept && client.left.aborted;
       if (hasLeft || bytes > maxResponseBytes) break;
       if (bytes === declared) withheld = piece;
-      else await client.write(piece);
+      else {
+        begin();
+        await client.write(piece);
+      }
     }
   } catch (error) {
     return fail(context, attempt, failureOf(error), textOf(error));
@@ -232,8 +239,9 @@ async function sendStreamed(
   const recorded = await complete(context, call, head, body, { sha256: `0x${sum.digest('hex')}`, bytes });
   if (recorded.kind === 'lease_lost') {
     client.cut();
-    return { kind: 'answered' };
+    return { kind: 'refused', code: 'answer_under_way', reason: 'lease_lost' };
   }
+  begin();
   if (withheld) await client.write(withheld);
   client.end();
   return { kind: 'answered' };
@@ -248,7 +256,7 @@ async function noteLeft(context: RoutePorts, { call }: Attempt): Promise<RouteOu
   await end(
     context,
     call,
-    before.length < repetitions
+    before.length < repetitions && !isLastAttempt(context, call)
       ? { kind: 'retry', reason: clientLeft }
       : { kind: 'completed', result: Buffer.alloc(0), resultOmitted: true },
   );

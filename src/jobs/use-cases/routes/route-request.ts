@@ -13,6 +13,8 @@ import type { JobHead, RouteOfRequest } from '../job-request.ts';
 export interface AnswerClient {
   /** Status and headers, once. */
   begin(head: AnswerHead): void;
+  /** Status, headers and the whole body, in place of the other steps. */
+  whole(head: AnswerHead, body: Buffer): void;
   /** Resolves when the client can take more, or has left. */
   write(piece: Buffer): Promise<void>;
   /** The answer is complete. */

@@ -67,12 +67,12 @@ async function answerOnRecord(
     code: 'answer_not_kept',
     ...(sum === undefined ? {} : { sha256: sum }),
   };
-  if (nowSecs - Date.parse(completed.at) / 1_000 > route.config.answerHours * 3_600) return notKept;
+  // the first delivery is never too late
+  const ageSecs = nowSecs - Date.parse(completed.at) / 1_000;
+  if (isReplayed && ageSecs > route.config.answerHours * 3_600) return notKept;
   const kept = await findKept(context, callId, completed);
   if (!kept) return notKept;
-  client.begin({ ...kept.head, isReplayed });
-  await client.write(kept.body);
-  client.end();
+  client.whole({ ...kept.head, isReplayed }, kept.body);
   return { kind: 'answered' };
 }
 

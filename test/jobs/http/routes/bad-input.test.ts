@@ -29,6 +29,7 @@ test.each([
   ['has an encoded dot', '/weather/%2e%2e'],
   ['has an encoded percent sign', '/weather/%252e'],
   ['has a backslash', '/weather/a\\b'],
+  ['has parameters of a segment', '/weather/..;/paris'],
 ])('a path that %s is refused, or is no route, and never reaches the upstream', async (_what, path) => {
   const api = await startApi(json);
   const gateway = await startRouteGateway({ chain, upstream: api.url });
@@ -181,4 +182,83 @@ test('a long answer is passed on in the memory of a few pieces', async () => {
   }
   expect(bytes).toBe(piece.length * count);
   expect(most).toBeLessThan(150_000_000);
+});
+
+test.each(['/Weather/Paris', '/weather/paris/'])(
+  '%s is sold as the path that its upstream may take for the same, and not passed on free',
+  async (target) => {
+    const api = await startApi(json);
+    const listener = `free = ["/*"]\nfree_upstream = "${api.url}"`;
+    const gateway = await startRouteGateway({ chain, upstream: api.url, listener });
+    expect((await gateway.paid.get(target)).status).toBe(402);
+    expect(api.asked).toHaveLength(0);
+    expect(await gateway.paid.get('/other')).toMatchObject({ status: 200, json: { url: '/other' } });
+  },
+);
+
+test('bodies for free paths take no memory once they are answered', async () => {
+  const api = await startApi(json);
+  const listener = `free = ["/*"]\nfree_upstream = "${api.url}"`;
+  const gateway = await startRouteGateway({
+    chain,
+    upstream: api.url,
+    listener,
+    constants: { limits: { maxBodyMemoryBytes: 4_000_000 } },
+  });
+  const body = 'x'.repeat(500_000);
+  for (let sent = 0; sent < 12; sent++)
+    expect((await gateway.paid.post('/other', { body })).status).toBe(200);
+});
+
+test('one payer has at most four requests under way whose upstream answers first, however many come together', async () => {
+  const api = await startApi(async (...asked) => {
+    await sleep(500);
+    await json(...asked);
+  });
+  const gateway = await startRouteGateway({ chain, upstream: api.url });
+  const payments = await Promise.all(Array.from({ length: 12 }, () => signed(gateway, city)));
+  const answers = await Promise.all(payments.map((payment) => gateway.paid.get(city, payment)));
+  const statuses = answers.map(({ status }) => status);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(4);
+  expect(statuses.filter((status) => status === 503)).toHaveLength(8);
+  expect(api.asked).toHaveLength(4);
+});
+
+test('a stream that fails before its first byte is answered as a failure that can be repeated', async () => {
+  const api = await startApi((_asked, response) => {
+    response.writeHead(200, { 'content-encoding': 'gzip' }).flushHeaders();
+    setTimeout(() => response.destroy(), 50);
+  });
+  const gateway = await startRouteGateway({ chain, upstream: api.url, routes: upfront(api.url) });
+  const answer = await gateway.paid.get(city, await signed(gateway, city));
+  expect(answer).toMatchObject({ status: 502, json: { code: 'upstream_failed' } });
+  expect(answer.headers.get('content-encoding')).toBeNull();
+});
+
+test('shared caches get no leave to keep what was paid for, and headers that come several times all arrive', async () => {
+  const api = await startApi((_asked, response) => {
+    response.writeHead(200, [
+      ['cache-control', 'public, max-age=60'],
+      ['cache-control', 'private="x-one"'],
+      ['cdn-cache-control', 'max-age=600'],
+      ['surrogate-control', 'max-age=600'],
+      ['vary', 'accept'],
+      ['vary', 'origin'],
+    ] as never);
+    response.end('x');
+  });
+  const gateway = await startRouteGateway({ chain, upstream: api.url });
+  const { headers } = await gateway.paid.get(city, await signed(gateway, city));
+  expect(headers.get('cache-control')).toBe('private, max-age=60, private="x-one"');
+  expect(headers.get('cdn-cache-control')).toBeNull();
+  expect(headers.get('surrogate-control')).toBeNull();
+  expect(headers.get('vary')).toBe('accept, origin');
+});
+
+test('metadata in another spelling does not reach the upstream', async () => {
+  const api = await startApi(json);
+  const gateway = await startRouteGateway({ chain, upstream: api.url });
+  const forged = { X_NET_Call_Id: '1', X_Forwarded_For: '10.0.0.1', Webhook_Signature: 'v1,x' };
+  await gateway.paid.get(city, { ...(await signed(gateway, city)), ...forged });
+  expect(Object.keys(api.asked[0]!.headers).filter((name) => name.includes('_'))).toEqual([]);
 });

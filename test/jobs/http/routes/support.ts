@@ -1,3 +1,4 @@
+import type { ConstantChanges } from '../../../../src/base/config/constants.ts';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { expectSoundLedger } from '../../../support/invariants.ts';
@@ -62,6 +63,7 @@ interface RouteTestOptions {
   readonly listener?: string;
   readonly tables?: string;
   readonly facilitatorUrl?: string;
+  readonly constants?: ConstantChanges;
 }
 
 export const weather = (upstream: string, more = '') => `
@@ -99,6 +101,7 @@ export async function startRouteGateway({
   listener = '',
   tables = '',
   facilitatorUrl,
+  constants = {},
 }: RouteTestOptions): Promise<RouteGateway> {
   const own = database ?? (await createDatabase());
   const port = await freePort();
@@ -107,6 +110,7 @@ export async function startRouteGateway({
     chain,
     ...(facilitatorUrl === undefined ? {} : { facilitatorUrl }),
     env: { ROUTE_TOKEN: routeToken },
+    constants,
     ...routeTables(port, routes, listener, tables),
   });
   const { routesUrl = '' } = gateway;
