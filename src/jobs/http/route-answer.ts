@@ -8,7 +8,7 @@ export function setHead(
   { status, headers }: { readonly status: number; readonly headers: readonly Header[] },
 ): void {
   reply.code(status);
-  for (const [name, values] of Map.groupBy(headers, ([name]) => name)) {
+  for (const [name, values] of Map.groupBy(headers, ([known]) => known)) {
     const all = values.map(([, value]) => value);
     const own = name === 'link' ? [reply.getHeader(name) ?? []].flat().map(String) : [];
     const [first = '', ...more] = [...own, ...all];

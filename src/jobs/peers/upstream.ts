@@ -80,10 +80,8 @@ function createUpstream(url: string, now: () => number = () => performance.now()
       });
       let isOver = false;
       asked.then(
-        (late) => {
-          if (isOver) late.body.destroy();
-        },
-        () => {},
+        (late) => (isOver ? late.body.destroy() : late),
+        () => undefined,
       );
       try {
         const answer = await Promise.race([asked, over.promise]);
