@@ -69,21 +69,21 @@ function createUpstream(url: string, now: () => number = () => performance.now()
       const timer = setTimeout(() => over.reject(new errors.HeadersTimeoutError()), timeoutMs);
       const abort = (): void => over.reject(new Error('aborted'));
       signal.addEventListener('abort', abort, { once: true });
-      const asked = pool.request({
-        method,
-        path: `${base}${target}`,
-        headers: headers.flat(),
-        body: body.length > 0 ? body : null,
-        headersTimeout: timeoutMs,
-        bodyTimeout: timeoutMs,
-        signal,
-      });
       let isOver = false;
-      asked.then(
-        (late) => (isOver ? late.body.destroy() : late),
-        () => undefined,
-      );
       try {
+        const asked = pool.request({
+          method,
+          path: `${base}${target}`,
+          headers: headers.flat(),
+          body: body.length > 0 ? body : null,
+          headersTimeout: timeoutMs,
+          bodyTimeout: timeoutMs,
+          signal,
+        });
+        asked.then(
+          (late) => (isOver ? late.body.destroy() : late),
+          () => undefined,
+        );
         const answer = await Promise.race([asked, over.promise]);
         failures = 0;
         return { kind: 'head', status: answer.statusCode, headers: answer.headers, body: answer.body };
