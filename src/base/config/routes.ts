@@ -8,9 +8,10 @@ import type { Constants } from './constants.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
+import { checkUnserved } from './runners.ts';
 import { rotatingSecret } from './secret-source.ts';
 import { ownSecretChars, readRotatingSecret } from './secrets.ts';
-import { type ConfigOf, isTable, readTable, readTables, type Table } from './table.ts';
+import { type ConfigOf, readTable, readTables, type Table } from './table.ts';
 import { baseUrl, bindAddress, privateBaseUrl } from './urls.ts';
 import {
   flag,
@@ -123,7 +124,7 @@ export async function readRoutes(root: RootTable, reading: Reading): Promise<Rou
   const listener = readListener(root, tables.length > 0, report);
   const all = new Map<string, RouteConfig>();
   for (const table of tables) {
-    checkRunners(table, root.values.runners, report);
+    checkUnserved(table.at, table.values.serviceId, root.values.runners, report);
     const tokens = await readRotatingSecret(table, 'token', { minChars: ownSecretChars }, reading);
     const { whole } = table;
     if (!whole) continue;
@@ -215,20 +216,6 @@ function checkFree(
   for (const [index, path] of (listener?.free ?? []).entries()) {
     const route = sold.get(patternShape(path));
     if (route !== undefined) report.mistake(['route_listener', 'free', index], `is sold by ${route}`);
-  }
-}
-
-/** A runner gets all calls of its services. Reads the raw tables, so that a mistake in a runner does not hide this one. */
-function checkRunners({ at, values }: RouteTable, raw: unknown, report: Report): void {
-  const { serviceId: service } = values;
-  const runners: readonly unknown[] = Array.isArray(raw) ? raw : [];
-  for (const [index, runner] of runners.entries()) {
-    const services: unknown = isTable(runner) ? runner['services'] : undefined;
-    if (service === undefined || !Array.isArray(services) || !services.includes(BigInt(service))) continue;
-    report.mistake(
-      [...at, 'service_id'],
-      `runners[${index}] serves service ${service} and would take these calls`,
-    );
   }
 }
 

@@ -1,10 +1,11 @@
 import type { RotatingSecret } from '../values/rotating-secret.ts';
 import { z } from 'zod';
+import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { rotatingSecret } from './secret-source.ts';
 import { ownSecretChars, readRotatingSecret } from './secrets.ts';
-import { type ConfigOf, readTables, type Table } from './table.ts';
+import { type ConfigOf, isTable, readTables, type Table } from './table.ts';
 import { pushUrl } from './urls.ts';
 import { oneOf, plainName, serviceId } from './values.ts';
 
@@ -77,4 +78,22 @@ function checkUrl({ at, values, names }: RunnerTable, report: Report): void {
       [...at, 'url'],
       'would be ignored: this runner takes its calls from the broker of [jetstream]',
     );
+}
+
+/**
+ * Reports a runner of a service that has none, because something else serves its jobs: a runner gets all calls of its services. Reads the raw
+ * tables, so that a mistake in a runner does not hide this one.
+ * @param service undefined where it is a mistake itself
+ */
+export function checkUnserved(at: Path, service: number | undefined, raw: unknown, report: Report): void {
+  if (service === undefined) return;
+  const runners: readonly unknown[] = Array.isArray(raw) ? raw : [];
+  for (const [index, runner] of runners.entries()) {
+    const services: unknown = isTable(runner) ? runner['services'] : undefined;
+    if (!Array.isArray(services) || !services.includes(BigInt(service))) continue;
+    report.mistake(
+      [...at, 'service_id'],
+      `runners[${index}] serves service ${service} and would take these calls`,
+    );
+  }
 }

@@ -6,6 +6,7 @@ import type { AcceptedToken, Rate } from '../values/token.ts';
 import type { Path } from './mistakes.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
+import { checkUnserved } from './runners.ts';
 import { isTable, readTables, readValue, type Table } from './table.ts';
 import { jobIndex, rate, serviceId } from './values.ts';
 import type { JobsTables } from './jobs.ts';
@@ -53,7 +54,7 @@ export function readTopUps(root: RootTable, jobs: JobsTables, report: Report): T
     else report.mistake(table.at, `repeats job ${jobKey(job)} of top_ups[${earlier}]`);
     const topUp = { ...job, currencyPerToken: rates };
     checkJob(table.at, job, jobs, report);
-    checkRunners(table.at, job, root.values.runners, report);
+    checkUnserved(table.at, job.serviceId, root.values.runners, report);
     checkWorth(table.at, topUp, jobs, report);
     return [topUp];
   });
@@ -123,19 +124,6 @@ function checkJob(at: Path, job: JobId, jobs: JobsTables, report: Report): void 
       at,
       `job ${key} is called for other callers: a top-up must belong to its payer (payer_is_caller)`,
     );
-}
-
-/** A runner gets all calls of its services. Reads the raw tables, so that a mistake in a runner does not hide this one. */
-function checkRunners(at: Path, { serviceId: service }: JobId, raw: unknown, report: Report): void {
-  const runners: readonly unknown[] = Array.isArray(raw) ? raw : [];
-  for (const [index, runner] of runners.entries()) {
-    const services: unknown = isTable(runner) ? runner['services'] : undefined;
-    if (!Array.isArray(services) || !services.includes(BigInt(service))) continue;
-    report.mistake(
-      [...at, 'service_id'],
-      `runners[${index}] serves service ${service} and would take these calls`,
-    );
-  }
 }
 
 /** The payment must be worth credit, and no more than an account can hold. */

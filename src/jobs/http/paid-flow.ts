@@ -6,7 +6,8 @@ import type {
   FastifyRequest,
   RouteGenericInterface,
 } from 'fastify';
-import { limitInFlight } from '../../base/http/in-flight.ts';
+import type { Config } from '../../base/config/config.ts';
+import { type InFlight, limitInFlight } from '../../base/http/in-flight.ts';
 import type { RequestBodies } from '../../base/http/request-bodies.ts';
 import { createRequestField } from '../../base/http/request-field.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
@@ -59,10 +60,6 @@ const openedField = createRequestField<Opened>('openedJob');
  * body is read.
  */
 export function openPaidFlow(app: FastifyInstance, current: () => JobsContext, bodies: RequestBodies) {
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
-    bodies.read(request, payload, { maxBytes: request.routeOptions.bodyLimit, workFactor }),
-  );
   const { lane, log, config } = current();
   const waitLimit = createWaitLimit({ lane, log, refused: ledgerUnavailable });
   app.addHook('onClose', async () => waitLimit.end());
@@ -71,12 +68,7 @@ export function openPaidFlow(app: FastifyInstance, current: () => JobsContext, b
     if (lane.state.halt) sendRefusal(request, reply, 'ledger_inconsistent');
     else done();
   });
-  const inFlight = limitInFlight(
-    app,
-    config.limits.maxInFlightRequests,
-    (request, reply) => sendRefusal(request, reply, 'overloaded', { reason: 'max_in_flight_requests' }),
-    bodies.release,
-  );
+  const inFlight = takeBytes(app, config.limits, bodies, workFactor);
   openedField.addTo(app);
 
   const open = (request: FastifyRequest, head: JobHead): Opened => {
@@ -141,6 +133,28 @@ export function openPaidFlow(app: FastifyInstance, current: () => JobsContext, b
       };
     },
   };
+}
+
+/**
+ * Takes the bodies of an app as bytes, of any content type, and limits the requests that have one in memory.
+ * @param factor memory per byte of a body, while its request is worked on
+ */
+export function takeBytes(
+  app: FastifyInstance,
+  { maxInFlightRequests }: Pick<Config['limits'], 'maxInFlightRequests'>,
+  bodies: RequestBodies,
+  factor: number,
+): InFlight {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
+    bodies.read(request, payload, { maxBytes: request.routeOptions.bodyLimit, workFactor: factor }),
+  );
+  return limitInFlight(
+    app,
+    maxInFlightRequests,
+    (request, reply) => sendRefusal(request, reply, 'overloaded', { reason: 'max_in_flight_requests' }),
+    bodies.release,
+  );
 }
 
 function openedOf(request: FastifyRequest): Opened {

@@ -1,8 +1,7 @@
-import { PassThrough, type Readable } from 'node:stream';
+import { PassThrough } from 'node:stream';
 import { once } from 'node:events';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteConfig } from '../../base/config/config.ts';
-import { limitInFlight } from '../../base/http/in-flight.ts';
 import { leftSignal } from '../../base/http/left-signal.ts';
 import type { RequestBodies } from '../../base/http/request-bodies.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
@@ -25,6 +24,7 @@ import {
   paymentOf,
   paymentResponse,
   receiptUrl,
+  takeBytes,
 } from './paid-flow.ts';
 
 /** Bytes of an answer that wait for a client; the upstream is read no faster. */
@@ -93,13 +93,20 @@ function refuseUnsellable(
   { upstream }: RouteConfig,
   upstreams: Upstreams,
 ): FastifyReply | undefined {
-  if (request.headers.upgrade !== undefined) return sendRefusal(request, reply, 'upgrade_refused');
-  if (!isPlainTarget(request.url))
-    return sendRefusal(request, reply, 'invalid_request', { context: { details: [ambiguousTarget] } });
+  const refused = refuseUnforwardable(request, reply);
+  if (refused) return refused;
   // a payment that is known is answered all the same: its answer may be stored
   return paymentOf(request.headers) === undefined && upstreams.of(upstream).isOpen()
     ? sendRefusal(request, reply, 'upstream_unavailable')
     : undefined;
+}
+
+/** What is passed on to no upstream, paid or free. */
+function refuseUnforwardable(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+  if (request.headers.upgrade !== undefined) return sendRefusal(request, reply, 'upgrade_refused');
+  return isPlainTarget(request.url)
+    ? undefined
+    : sendRefusal(request, reply, 'invalid_request', { context: { details: [ambiguousTarget] } });
 }
 
 const ambiguousTarget =
@@ -174,6 +181,7 @@ function clientOf(
   const client: AnswerClient = {
     left,
     begin(head) {
+      if (hasBegun) return;
       start(head);
       void reply.send(isBare(request, head) ? undefined : stream);
     },
@@ -209,16 +217,7 @@ export function freeRoutes({ current, bodies }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
     const { free = [], freeUpstream } = current().settings.routes ?? {};
     if (freeUpstream === undefined) return;
-    limitInFlight(
-      app,
-      current().config.limits.maxInFlightRequests,
-      (request, reply) => sendRefusal(request, reply, 'overloaded', { reason: 'max_in_flight_requests' }),
-      bodies.release,
-    );
-    app.removeAllContentTypeParsers();
-    app.addContentTypeParser('*', (request: FastifyRequest, payload: Readable) =>
-      bodies.read(request, payload, { maxBytes: request.routeOptions.bodyLimit, workFactor: 1 }),
-    );
+    takeBytes(app, current().config.limits, bodies, 1);
     for (const path of free)
       app.route({
         method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
@@ -237,9 +236,8 @@ async function passOn(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  if (request.headers.upgrade !== undefined) return sendRefusal(request, reply, 'upgrade_refused');
-  if (!isPlainTarget(request.url))
-    return sendRefusal(request, reply, 'invalid_request', { context: { details: [ambiguousTarget] } });
+  const refused = refuseUnforwardable(request, reply);
+  if (refused) return refused;
   const { headers, method, url: target } = request;
   const answer = await upstreams.ofFree(upstream).request({
     method,

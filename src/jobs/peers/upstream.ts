@@ -135,6 +135,21 @@ export function textOf(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, 300);
 }
 
+/**
+ * The whole body of an answer; undefined where it is longer than `maxBytes`, and what follows is then not read.
+ * @throws where the body is not complete
+ */
+export async function readWithin({ body }: UpstreamHead, maxBytes: number): Promise<Buffer | undefined> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of body as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (bytes > maxBytes) return undefined;
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}
+
 /** The upstreams of a process, each opened once. */
 export interface Upstreams {
   of(url: string): Upstream;

@@ -12,7 +12,7 @@ import { settlementState } from '../../../payments/rules/settlement.ts';
 import { paymentKey } from '../../../payments/store/claims.ts';
 import { findUnsettled } from '../../../payments/store/unsettled.ts';
 import { recordDecision, type StartedPayment } from '../../../payments/use-cases/record-settlement.ts';
-import { failureOf, textOf, type UpstreamFailure } from '../../peers/upstream.ts';
+import { failureOf, readWithin, textOf, type UpstreamFailure } from '../../peers/upstream.ts';
 import { answerHeaders, type Header, headerOf, writeHead } from '../../rules/route-headers.ts';
 import type { Job } from '../catalog.ts';
 import type { BoundRequest, RouteOfRequest } from '../job-request.ts';
@@ -130,25 +130,17 @@ async function askWhole(
     return { kind: 'failed', reason: answer.reason === 'aborted' ? 'upstream_timeout' : answer.reason };
   }
   const most = Math.min(config.maxResponseBytes, context.config.delivery.maxResultBytes);
-  const pieces: Buffer[] = [];
-  let bytes = 0;
   try {
-    for await (const piece of answer.body as AsyncIterable<Buffer>) {
-      bytes += piece.length;
-      if (bytes > most) return { kind: 'failed', reason: 'upstream_too_large' };
-      pieces.push(piece);
-    }
+    const whole = await readWithin(answer, most);
+    if (!whole) return { kind: 'failed', reason: 'upstream_too_large' };
+    const { status, headers: fields } = answer;
+    return { kind: 'whole', answer: { status, headers: answerHeaders(fields), body: whole } };
   } catch (error) {
     context.log.warn({ error: textOf(error) }, 'an upstream gave no complete answer');
     return { kind: 'failed', reason: signal.aborted ? 'upstream_timeout' : failureOf(error) };
   } finally {
     answer.body.destroy();
   }
-  const { status } = answer;
-  return {
-    kind: 'whole',
-    answer: { status, headers: answerHeaders(answer.headers), body: Buffer.concat(pieces) },
-  };
 }
 
 /**

@@ -8,7 +8,7 @@ import {
   type LeaseResult,
 } from '../../../calls/use-cases/record-attempt.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
-import { failureOf, textOf, type UpstreamHead } from '../../peers/upstream.ts';
+import { failureOf, readWithin, textOf, type UpstreamHead } from '../../peers/upstream.ts';
 import { answerHeaders, headerOf, writeHead } from '../../rules/route-headers.ts';
 import { callHeaders } from './call-headers.ts';
 import { isCharged } from '../../../base/config/routes.ts';
@@ -136,20 +136,15 @@ async function passFailureOn(
   answer: UpstreamHead,
 ): Promise<RouteOutcome> {
   const { call, client } = attempt;
-  const pieces: Buffer[] = [];
-  let bytes = 0;
+  let body: Buffer | undefined;
   try {
-    for await (const piece of answer.body as AsyncIterable<Buffer>) {
-      bytes += piece.length;
-      if (bytes > longestFailureBytes) break;
-      pieces.push(piece);
-    }
+    body = await readWithin(answer, longestFailureBytes);
   } catch (error) {
     return fail(context, attempt, failureOf(error), textOf(error));
   }
   await end(context, call, { kind: 'retry', reason: `status_${answer.status}` });
-  if (bytes > longestFailureBytes) return { kind: 'refused', code: 'upstream_failed', reason: 'too_large' };
-  return deliver(client, headOf(answer), Buffer.concat(pieces));
+  if (!body) return { kind: 'refused', code: 'upstream_failed', reason: 'too_large' };
+  return deliver(client, headOf(answer), body);
 }
 
 function deliver(client: AnswerClient, head: AnswerHead, body: Buffer): RouteOutcome {
@@ -210,12 +205,6 @@ async function sendStreamed(
   let bytes = 0;
   let withheld: Buffer | undefined;
   let hasLeft = false;
-  let hasBegun = false;
-  // with the first byte: until then a failure is answered as one
-  const begin = (): void => {
-    if (!hasBegun) client.begin(head);
-    hasBegun = true;
-  };
   try {
     for await (const piece of answer.body as AsyncIterable<Buffer>) {
       bytes += piece.length;
@@ -226,7 +215,8 @@ async function sendStreamed(
       if (hasLeft || bytes > maxResponseBytes) break;
       if (bytes === declared) withheld = piece;
       else {
-        begin();
+        // with the first byte: until then a failure is answered as one
+        client.begin(head);
         await client.write(piece);
       }
     }
@@ -241,7 +231,7 @@ async function sendStreamed(
     client.cut();
     return { kind: 'refused', code: 'answer_under_way', reason: 'lease_lost' };
   }
-  begin();
+  client.begin(head);
   if (withheld) await client.write(withheld);
   client.end();
   return { kind: 'answered' };

@@ -11,7 +11,7 @@ import type { JobHead, RouteOfRequest } from '../job-request.ts';
 
 /** A client that waits for the answer that it has paid for. */
 export interface AnswerClient {
-  /** Status and headers, once. */
+  /** Status and headers; does nothing once they were given. */
   begin(head: AnswerHead): void;
   /** Status, headers and the whole body, in place of the other steps. */
   whole(head: AnswerHead, body: Buffer): void;
@@ -58,12 +58,7 @@ export type RouteOutcome = { readonly kind: 'answered' } | RouteRefusal;
 /** Why a paid request has no answer now: it is charged once, whatever happens. */
 export interface RouteRefusal {
   readonly kind: 'refused';
-  readonly code:
-    | 'upstream_failed'
-    | 'answer_under_way'
-    | 'answer_not_kept'
-    | 'refund_due'
-    | 'ledger_unavailable';
+  readonly code: 'upstream_failed' | 'answer_under_way' | 'answer_not_kept' | 'refund_due';
   readonly reason?: string;
   /** Of the answer that was delivered. */
   readonly sha256?: string;

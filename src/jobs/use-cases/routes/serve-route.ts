@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { pause } from '../../../base/runtime/pause.ts';
 import { sha256 } from '../../../base/values/sha256.ts';
 import { readResult } from '../../../calls/store/calls.ts';
@@ -84,8 +83,7 @@ async function findKept(
 ): Promise<{ readonly head: AnswerHead; readonly body: Buffer } | undefined> {
   const result = await readResult(db, callId, data.attempt);
   if (!result || result.head === undefined) return undefined;
-  const isRecorded =
-    sha256(result.body) === data.result_sha256 && `0x${hash('sha256', result.head)}` === data.head_sha256;
+  const isRecorded = sha256(result.body) === data.result_sha256 && sha256(result.head) === data.head_sha256;
   if (isRecorded) return { head: readHead(result.head), body: result.body };
   log.error({ call_id: callId }, 'a stored answer differs from the one in the ledger: it is not repeated');
   return undefined;
