@@ -8,6 +8,10 @@ export interface Bench {
   readonly dir: string;
   /** Kept after the bench. */
   readonly homeDir: string;
+  /** Another checkout of Tollbook, which is measured beside this one. */
+  readonly beforeDir: string | undefined;
+  /** Scenarios are measured whose title has this text. */
+  readonly having: string;
   /** Registers a started program, so that the bench stops it. */
   keep<T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T>;
 }

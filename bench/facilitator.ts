@@ -4,7 +4,7 @@
  *
  * `--funded ADDRESS`: the only account with money; without it every payer has money. `--verify-ms` and `--settle-ms`: how long an
  * answer takes on average, as those of a facilitator that asks a chain; half as long to one and a half times as long, so that clients that
- * begin together do not stay together.
+ * begin together do not stay together. An answer that is the only one under way takes exactly as long.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
@@ -24,6 +24,8 @@ interface Question {
 }
 
 const count = { verify: 0, settle: 0 };
+/** Answers that wait for their time. */
+let delayed = 0;
 
 const { values: flags } = parseArgs({
   options: {
@@ -100,9 +102,13 @@ const server = createServer({ noDelay: true }, (socket) => {
         socket.write(
           `HTTP/1.1 ${answer ? '200 OK' : '500 Internal Server Error'}\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
         );
-      const waitMs = (latencyMs[path] ?? 0) * (0.5 + Math.random());
-      if (waitMs > 0) setTimeout(send, waitMs);
-      else send();
+      const waitMs = (latencyMs[path] ?? 0) * (delayed > 0 ? 0.5 + Math.random() : 1);
+      if (waitMs === 0) return void send();
+      delayed++;
+      setTimeout(() => {
+        delayed--;
+        send();
+      }, waitMs);
     }),
   );
 });

@@ -4,9 +4,10 @@
  */
 import { connect, type Socket } from 'node:net';
 import { lastEvent, lastWord, path as chatPath, requestBody } from './chat/terms.ts';
-import { firstOffer, payFor } from './payments.ts';
+import { firstOffer, newWallet, payFor } from './payments.ts';
+import { bodyOf, pathOf, type RouteName } from './routes/terms.ts';
 import { terms } from './terms.ts';
-import { headerOf, splitMessages } from './wire.ts';
+import { contentOf, headerOf, splitMessages } from './wire.ts';
 
 export type Order =
   | {
@@ -19,6 +20,8 @@ export type Order =
       /** The client addresses of the connections, in turn; the system chooses without. */
       readonly from?: readonly string[] | undefined;
       readonly signed: boolean;
+      /** A path of an HTTP API in place of the job. */
+      readonly route?: RouteName | undefined;
     }
   | {
       readonly op: 'send';
@@ -27,8 +30,9 @@ export type Order =
       readonly count: number;
       readonly concurrency: number;
       readonly from?: readonly string[] | undefined;
-      /** Any other status ends the run. */
+      /** Any other status ends the run, and so does any other body of a route. */
       readonly status: number;
+      readonly route?: RouteName | undefined;
     }
   | {
       readonly op: 'send_chats';
@@ -57,13 +61,18 @@ const jobBody = JSON.stringify({
   prompt: 'what a client sends with its job, a hundred bytes or so',
   max_tokens: 64,
 });
-const timeoutMs = 60_000;
+const timeoutMs = 180_000;
 const firstEventMark = Buffer.from('data: ');
 let payments: Buffer[] = [];
 let chatsSent = 0;
 
-function requestBytes(url: string, paymentHeader?: string): Buffer {
+/** One payer may have four requests for routes under way that are not settled yet. */
+const routePayers = Array.from({ length: 512 }, newWallet);
+
+function requestBytes(url: string, route: RouteName | undefined, paymentHeader?: string): Buffer {
   const payment = paymentHeader === undefined ? '' : `PAYMENT-SIGNATURE: ${paymentHeader}\r\n`;
+  if (route)
+    return Buffer.from(`GET ${pathOf(route)} HTTP/1.1\r\nHost: ${new URL(url).host}\r\n${payment}\r\n`);
   return Buffer.from(
     `POST ${terms.path} HTTP/1.1\r\nHost: ${new URL(url).host}\r\nContent-Type: application/json\r\n` +
       `Content-Length: ${jobBody.length}\r\n${payment}\r\n${jobBody}`,
@@ -172,21 +181,28 @@ function expectStatus(head: string, status: number): void {
   throw new Error(`not a ${status}: ${head.slice(0, 300)}`);
 }
 
+function expectBody(head: string, body: Buffer, expected: Buffer): void {
+  const found = contentOf(head, body);
+  if (!found.equals(expected)) throw new Error(`not the upstream's answer: ${found.toString().slice(-300)}`);
+}
+
 const countDown = (count: number, request: Buffer) => () => (count-- > 0 ? request : undefined);
 
 async function makePayments(order: Extract<Order, { op: 'make_payments' }>): Promise<Sent> {
-  const { url, count, offers, signed, from } = order;
+  const { url, count, offers, signed, from, route } = order;
   const asked = offers === 'one' ? 1 : count;
   const headers: string[] = [];
   const onAnswer: OnAnswer = (head) => {
     expectStatus(head, 402);
     headers.push(headerOf(head, 'payment-required') ?? '');
   };
-  const sent = await send(url, Math.min(asked, 64), countDown(asked, requestBytes(url)), onAnswer, from);
+  const unpaid = countDown(asked, requestBytes(url, route));
+  const sent = await send(url, Math.min(asked, 64), unpaid, onAnswer, from);
   payments = [];
   for (let i = 0; i < count; i++) {
     const offer = firstOffer(headers[i % asked] ?? '');
-    payments.push(requestBytes(url, payFor(offer, signed)));
+    const wallet = route && routePayers[i % routePayers.length];
+    payments.push(requestBytes(url, route, payFor(offer, signed, wallet)));
   }
   return sent;
 }
@@ -219,10 +235,16 @@ function obey(order: Order): Promise<Sent> {
     case 'make_payments':
       return makePayments(order);
     case 'send': {
-      const { url, what, count, concurrency, status, from } = order;
+      const { url, what, count, concurrency, status, from, route } = order;
       const prepared = payments.splice(0, count).values();
-      const next = what === 'payments' ? () => prepared.next().value : countDown(count, requestBytes(url));
-      return send(url, concurrency, next, (head) => expectStatus(head, status), from);
+      const next =
+        what === 'payments' ? () => prepared.next().value : countDown(count, requestBytes(url, route));
+      const expected = route && status === 200 ? Buffer.from(bodyOf(route)) : undefined;
+      const onAnswer: OnAnswer = (head, body) => {
+        expectStatus(head, status);
+        if (expected) expectBody(head, body, expected);
+      };
+      return send(url, concurrency, next, onAnswer, from);
     }
     case 'send_chats':
       return sendChats(order);

@@ -1,6 +1,7 @@
 import { cpuSecs, machineBusySecs, type Program } from './processes.ts';
 import { countBatches, countEvents, type Ledger } from './ledger.ts';
 import type { Order, Sent } from './load.ts';
+import type { RouteName } from './routes/terms.ts';
 
 /** A server under load. */
 export interface Target {
@@ -23,8 +24,12 @@ export interface Target {
 export interface Scenario {
   readonly title: string;
   readonly what: 'payments' | 'unpaid';
+  /** A path of an HTTP API in place of the job. Of a stream, the times are those to the first byte. */
+  readonly route?: RouteName;
   readonly concurrency: number;
   readonly secs: number;
+  /** The rate to begin with. */
+  readonly guessedPerSec?: number;
 }
 
 export interface Measurement {
@@ -34,7 +39,7 @@ export interface Measurement {
   /** Processor microseconds per request. */
   readonly serverCpuUs: number;
   readonly databaseCpuUs: number;
-  /** Of the stub and the load generator together. */
+  /** Of the stubs and the load generator together. */
   readonly benchCpuUs: number;
   /** Processors that other programs kept busy during the measurement. */
   readonly foreignCores: number;
@@ -46,6 +51,8 @@ export interface Stage {
   readonly ledger: Ledger;
   readonly stub: Program;
   readonly load: Program;
+  /** The HTTP API behind the routes. */
+  readonly upstream?: Program;
 }
 
 /** Sends one order to the load generator and returns its result. */
@@ -63,7 +70,7 @@ export async function order(load: Program, what: Order): Promise<Sent> {
 export async function measure(
   shared: Stage,
   target: Target,
-  { what, concurrency }: Pick<Scenario, 'what' | 'concurrency'>,
+  { what, route, concurrency }: Pick<Scenario, 'what' | 'route' | 'concurrency'>,
   count: number,
   before?: () => Promise<void>,
 ): Promise<Measurement> {
@@ -73,51 +80,70 @@ export async function measure(
   try {
     if (isPaid) {
       const offers = isPeer ? 'one' : 'one_each';
-      await order(stage.load, { op: 'make_payments', url: offersUrl, count, offers, signed, from });
+      await order(stage.load, { op: 'make_payments', url: offersUrl, count, offers, signed, from, route });
     }
     await before?.();
     const booksBefore = await readBooks(stage);
     const cpuBefore = readCpu(stage, target);
-    const status = isPaid ? 202 : 402;
-    const sent = await order(stage.load, { op: 'send', url, what, count, concurrency, status, from });
+    const status = isPaid ? (route ? 200 : 202) : 402;
+    const sent = await order(stage.load, { op: 'send', url, what, count, concurrency, status, from, route });
     const cpuAfter = readCpu(stage, target);
     const booksAfter = await readBooks(stage);
     expectGrowth('settlements', booksAfter.settled - booksBefore.settled, isPaid ? count : 0);
-    expectGrowth('enqueued', booksAfter.enqueued - booksBefore.enqueued, isPaid && !isPeer ? count : 0);
+    const booked = isPaid && !isPeer ? count : 0;
+    expectGrowth('enqueued', booksAfter.enqueued - booksBefore.enqueued, booked);
+    expectGrowth('completed', booksAfter.completed - booksBefore.completed, route ? booked : 0);
+    expectGrowth('answers', booksAfter.answered - booksBefore.answered, route && isPaid ? count : 0);
+    const batches = booksAfter.batches - booksBefore.batches;
+    const { p50Ms, p99Ms } = route === 'stream' ? sent.firstEvent : sent;
     const grown = (key: keyof typeof cpuAfter): number => cpuAfter[key] - cpuBefore[key];
     const cpuUs = (key: keyof typeof cpuAfter): number => (grown(key) * 1e6) / count;
     return {
       perSec: count / sent.seconds,
-      p50Ms: sent.p50Ms,
-      p99Ms: sent.p99Ms,
+      p50Ms,
+      p99Ms,
       serverCpuUs: cpuUs('server'),
       databaseCpuUs: isPeer ? 0 : cpuUs('database'),
       benchCpuUs: cpuUs('bench'),
       foreignCores:
         Math.max(0, grown('machine') - grown('server') - grown('database') - grown('bench')) / sent.seconds,
-      batchSize: isPeer ? 0 : (count * (isPaid ? 2 : 1)) / (booksAfter.batches - booksBefore.batches),
+      batchSize: isPeer ? 0 : (count * (isPaid ? appendsOf(route) : 1)) / batches,
     };
   } catch (error) {
-    throw new Error(`${target.name}: ${count} ${what} at ${concurrency}`, { cause: error });
+    throw new Error(`${target.name}: ${count} ${what} of ${route ?? 'a job'} at ${concurrency}`, {
+      cause: error,
+    });
   }
 }
 
-async function readBooks({ ledger, stub }: Stage) {
+/** Of a payment. */
+function appendsOf(route: RouteName | undefined): number {
+  if (!route) return 2;
+  return route === 'authorization' ? 3 : 4;
+}
+
+async function readBooks({ ledger, stub, upstream }: Stage) {
   const enqueued = await countEvents(ledger, 'enqueued');
+  const completed = await countEvents(ledger, 'completed');
   const batches = await countBatches(ledger);
-  const { settle } = (await (await fetch(`${stub.url}/count`)).json()) as { settle: number };
-  return { enqueued, batches, settled: settle };
+  const { settle } = await readCounts<{ settle: number }>(stub);
+  const { answered } = upstream ? await readCounts<{ answered: number }>(upstream) : { answered: 0 };
+  return { enqueued, completed, batches, settled: settle, answered };
+}
+
+async function readCounts<T>({ url }: Program): Promise<T> {
+  return (await (await fetch(`${url}/count`)).json()) as T;
 }
 
 export function expectGrowth(what: string, found: number, expected: number): void {
   if (found !== expected) throw new Error(`${found} ${what} instead of ${expected}`);
 }
 
-function readCpu({ ledger, stub, load }: Stage, { pid }: Target) {
+function readCpu({ ledger, stub, load, upstream }: Stage, { pid }: Target) {
   return {
     server: cpuSecs(pid),
     database: cpuSecs(ledger.postmasterPid, true),
-    bench: cpuSecs(stub.pid) + cpuSecs(load.pid),
+    bench: cpuSecs(stub.pid) + cpuSecs(load.pid) + (upstream ? cpuSecs(upstream.pid) : 0),
     machine: machineBusySecs(),
   };
 }

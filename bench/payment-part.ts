@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { Bench } from './bench.ts';
 import { readSettings, startLedger } from './ledger.ts';
 import { measure, measureExchange, type Scenario, type Stage } from './measure.ts';
-import { startPaymentTargets } from './payment-targets.ts';
+import { slow, startPaymentTargets } from './payment-targets.ts';
 import { startProgram } from './processes.ts';
 import { profilePayments, profileSettings } from './profile.ts';
 import { circumstancesOf, tableOf } from './report.ts';
@@ -18,9 +18,6 @@ async function startStage(
   const load = await keep(startProgram('load.ts'));
   return { ledger, stub, load };
 }
-
-/** What a facilitator takes that asks a chain and waits for a block. */
-const slow = { verifyMs: 100, settleMs: 1_500 };
 
 /** Paid jobs whose facilitator takes as long as a real one does: how many payments are under way at once decides. */
 export const slowFacilitatorPart = {

@@ -8,6 +8,9 @@ import { terms } from './terms.ts';
 import type { TollbookOptions } from './tollbook.ts';
 import { startTollbook } from './tollbook.ts';
 
+/** What a facilitator takes that asks a chain and waits for a block. */
+export const slow = { verifyMs: 100, settleMs: 1_500 };
+
 /**
  * Tollbook in two configurations, and the official x402 middlewares. Each gateway has its own ledger: on a shared one the gateway
  * that is not measured would take part in the background work of the other.

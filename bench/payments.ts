@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import secp256k1 from 'secp256k1';
+import { bytesToHex } from 'viem/utils';
+import { keccak256 } from '../src/base/values/keccak.ts';
 import { devnetAddress, devnetKeys } from '../src/devnet/accounts.ts';
 import { authorizationDigest } from '../src/payments/rules/schemes/eip3009/authorization-digest.ts';
 import { terms } from './terms.ts';
@@ -22,6 +24,12 @@ const payer: Wallet = {
   key: Buffer.from(devnetKeys.payer.slice(2), 'hex'),
 };
 
+export function newWallet(): Wallet {
+  const key = randomBytes(32);
+  const publicKey = secp256k1.publicKeyCreate(key, false);
+  return { address: bytesToHex(keccak256(publicKey.subarray(1)).subarray(12)), key };
+}
+
 export function firstOffer(paymentRequired: string): Offer {
   const { accepts } = JSON.parse(Buffer.from(paymentRequired, 'base64').toString()) as {
     readonly accepts: readonly Offer[];
@@ -32,9 +40,9 @@ export function firstOffer(paymentRequired: string): Offer {
 }
 
 /** A payment header for this offer, with a fresh nonce. Signed only when a server verifies signatures. */
-export function payFor(offer: Offer, isSigned: boolean): string {
-  const authorization = authorizationOf(payer, offer.amount);
-  const signature = isSigned ? sign(payer, authorization) : `0x${randomBytes(65).toString('hex')}`;
+export function payFor(offer: Offer, isSigned: boolean, wallet = payer): string {
+  const authorization = authorizationOf(wallet, offer.amount);
+  const signature = isSigned ? sign(wallet, authorization) : `0x${randomBytes(65).toString('hex')}`;
   const payment = { x402Version: 2, accepted: offer, payload: { signature, authorization } };
   return Buffer.from(JSON.stringify(payment)).toString('base64');
 }

@@ -14,7 +14,7 @@ const columns = [
   'p99 ms',
   'server CPU µs/request',
   'PostgreSQL CPU µs/request',
-  'load + stub CPU µs/request',
+  'load + stubs CPU µs/request',
   'appends a batch',
 ];
 

@@ -9,6 +9,7 @@ interface Timed {
   readonly title: string;
   readonly concurrency: number;
   readonly secs: number;
+  readonly guessedPerSec?: number;
 }
 
 /** All rounds of one scenario, by target. */
@@ -27,14 +28,15 @@ interface Comparison<Target, Scenario, Measurement> {
 
 /** Measures all targets in each scenario, round by round. */
 export async function interleave<T extends Named, S extends Timed, M extends { readonly perSec: number }>(
-  { rounds, warmSecs }: Bench,
-  { targets, scenarios, isOf, measure }: Comparison<T, S, M>,
+  { rounds, warmSecs, having }: Bench,
+  { targets, scenarios: all, isOf, measure }: Comparison<T, S, M>,
 ): Promise<Findings<T, S, M>[]> {
+  const scenarios = all.filter(({ title }) => title.includes(having));
   /** The last measured rate in requests per second: a run gets the number of requests that fills `secs`. */
   const rates = new Map<string, number>();
   const run = async (target: T, scenario: S): Promise<M> => {
     const key = `${target.name}/${scenario.title}`;
-    const rate = rates.get(key) ?? 4 * scenario.concurrency + 200;
+    const rate = rates.get(key) ?? scenario.guessedPerSec ?? 4 * scenario.concurrency + 200;
     const count = Math.max(scenario.concurrency * 4, Math.round(rate * scenario.secs));
     const measured = await measure(target, scenario, count);
     rates.set(key, measured.perSec);

@@ -1,7 +1,8 @@
 /**
- * `npm run bench` compares Tollbook with the official x402 middlewares and with Portkey's gateway, measures the log, and
- * prints a Markdown table of each; `-- --only payments`, `slow-facilitator`, `chat`, `log`, `attack`, `bytes` or `flood` one of them; `-- --quick` takes half a minute each; `-- --profile`
- * writes CPU profiles of Tollbook alone instead. Everything it starts it ends.
+ * `npm run bench` compares Tollbook with the official x402 middlewares, alone and in front of an HTTP API, and with Portkey's gateway,
+ * measures the log, and prints a Markdown table of each; `-- --only payments`, `slow-facilitator`, `routes`, `chat`, `log`, `attack`, `bytes` or
+ * `flood` one of them; `-- --quick` takes half a minute each, `routes` two; `-- --profile` writes CPU profiles of Tollbook alone instead;
+ * `-- --having TEXT` measures the scenarios whose title has the text; `-- --only routes --before DIR` another checkout, with the same migrations, in the same rounds. Everything it starts it ends.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -14,24 +15,28 @@ import { chatPart } from './chat/part.ts';
 import { floodPart } from './flood-part.ts';
 import { logPart } from './log-part.ts';
 import { paymentPart, slowFacilitatorPart } from './payment-part.ts';
+import { routesPart } from './routes/part.ts';
 
 const { values: flags } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     profile: { type: 'boolean', default: false },
     only: { type: 'string' },
+    before: { type: 'string' },
+    having: { type: 'string', default: '' },
   },
 });
 const parts = {
   payments: paymentPart,
   'slow-facilitator': slowFacilitatorPart,
+  routes: routesPart,
   chat: chatPart,
   log: logPart,
   attack: attackPart,
   bytes: bytesPart,
   flood: floodPart,
 };
-const mostSecs = 1_800;
+const mostSecs = 3_600;
 
 /** Started programs; they are stopped in reverse order. */
 const started: { stop(): Promise<void> }[] = [];
@@ -44,6 +49,8 @@ const bench: Bench = {
   warmSecs: flags.quick ? [0.3] : [0.5, 1],
   dir,
   homeDir,
+  beforeDir: flags.before,
+  having: flags.having,
   async keep(starting) {
     const one = await starting;
     started.push(one);

@@ -12,6 +12,8 @@ export interface TollbookOptions {
   readonly dir: string;
   readonly nodeOptions?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** The command of another checkout. */
+  readonly program?: string | undefined;
 }
 
 export interface TollbookProcess {
@@ -25,7 +27,7 @@ export async function startTollbook(options: TollbookOptions): Promise<TollbookP
   const port = await freePort();
   const file = path.join(options.dir, `gateway-${port}.toml`);
   writeFileSync(file, options.configText(port));
-  const program = path.join(import.meta.dirname, '../src/app/cli/tollbook.ts');
+  const { program = path.join(import.meta.dirname, '../src/app/cli/tollbook.ts') } = options;
   const server = await startGuarded({
     command: '/usr/bin/env',
     args: [
@@ -52,7 +54,7 @@ export async function startTollbook(options: TollbookOptions): Promise<TollbookP
 }
 
 async function ready(url: string, server: { hasExited(): boolean; log(): string }): Promise<void> {
-  const deadline = Date.now() + 30_000;
+  const deadline = Date.now() + 120_000;
   for (;;) {
     const status = await fetch(url).then(
       (answer) => answer.status,

@@ -72,3 +72,16 @@ export function headerOf(head: string, name: string): string | undefined {
   patterns.set(name, pattern);
   return pattern.exec(head)?.[1];
 }
+
+/** The content of a whole message's body, which may be chunked. */
+export function contentOf(head: string, body: Buffer): Buffer {
+  if (headerOf(head, 'transfer-encoding') === undefined) return body;
+  const pieces: Buffer[] = [];
+  for (let at = 0; ;) {
+    const starts = body.indexOf('\r\n', at) + 2;
+    const bytes = Number.parseInt(body.toString('latin1', at, starts), 16);
+    if (!(bytes > 0)) return Buffer.concat(pieces);
+    pieces.push(body.subarray(starts, starts + bytes));
+    at = starts + bytes + 2;
+  }
+}

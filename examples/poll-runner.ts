@@ -1,11 +1,14 @@
 // A runner that fetches its calls, so that it needs no address. Run it with
 //   GATEWAY_URL=http://127.0.0.1:8402 RUNNER_TOKEN=… node_modules/.bin/node examples/poll-runner.ts
 // if the token is that of a [[runners]] entry with mode = "lease". Ctrl-C finishes the running calls, then ends.
+import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 // in your own project: from '@tollbook/runner'
 import { createRunner, job, Refuse, RetryLater } from '../src/runner/index.ts';
 
-const { GATEWAY_URL = 'http://127.0.0.1:8402', RUNNER_TOKEN = '', SERVICE_ID = '1' } = process.env;
+const { GATEWAY_URL = 'http://127.0.0.1:8402', SERVICE_ID = '1', RUNNER_TOKEN_FILE } = process.env;
+const { RUNNER_TOKEN = RUNNER_TOKEN_FILE ? readFileSync(RUNNER_TOKEN_FILE, 'utf8').trim() : '' } =
+  process.env;
 const serviceId = Number(SERVICE_ID);
 
 /** Any bytes come back unchanged. */

@@ -850,8 +850,8 @@ create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first 
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- cafaaf52cd0478d4
 create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 5f06c9d0c8f91131
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 259dc185d550749f
-create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text, p_nonces text DEFAULT ''::text, p_refused text DEFAULT ''::text, p_unless_refused text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- f5ce353ab7156f58
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- ab0ee1f483b5ef14
+create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text, p_nonces text DEFAULT ''::text, p_refused text DEFAULT ''::text, p_unless_refused text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 97ae65ec3a2335d7
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- 00650efb599e06ac
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.back_off(p_tries integer) returns interval language sql immutable; -- 2419fad76ab41085
@@ -935,7 +935,7 @@ create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body by
 create function tollbook.put_callback(p_stream text, p_binding bytea, p_url text, p_payer text) returns void language sql volatile security definer; -- e407d0409205988c
 create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea, p_head text DEFAULT NULL::text) returns TABLE(sha256 text, bytes bigint) language plpgsql volatile security definer; -- c9d77048aeb0b257
 create function tollbook.put_results(p_results json) returns TABLE(place bigint, sha256 text, bytes bigint) language sql volatile security definer; -- c42106620e2cbfa8
-create function tollbook.put_stored_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_bytes bigint, p_sha256 bytea) returns TABLE(sha256 text, bytes bigint) language plpgsql volatile security definer; -- 16a864b3a8460eb8
+create function tollbook.put_stored_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_bytes bigint, p_sha256 bytea, p_head text DEFAULT NULL::text) returns TABLE(sha256 text, bytes bigint) language plpgsql volatile security definer; -- 6d401de2f1be894f
 create function tollbook.queue_alert(p_receivers text[], p_kind text, p_subject text, p_status text, p_text text, p_details json, p_since timestamp with time zone, p_id text) returns void language plpgsql volatile security definer; -- 649b3d6b78a692f1
 create function tollbook.quotes_revoked_before() returns bigint language plpgsql stable; -- adb80ddf088acba4
 create function tollbook.rate_retry_ms(p_recent bigint[], p_per_minute integer, p_now_ms bigint) returns bigint language sql immutable; -- 2367230e30befd81
@@ -1069,7 +1069,7 @@ grant execute on function tollbook.put_body(uuid,text,bytea) to tollbook_writer;
 grant execute on function tollbook.put_callback(text,bytea,text,text) to tollbook_writer;
 grant execute on function tollbook.put_result(bigint,integer,uuid,text,bytea,text) to tollbook_writer;
 grant execute on function tollbook.put_results(json) to tollbook_writer;
-grant execute on function tollbook.put_stored_result(bigint,integer,uuid,text,bigint,bytea) to tollbook_writer;
+grant execute on function tollbook.put_stored_result(bigint,integer,uuid,text,bigint,bytea,text) to tollbook_writer;
 grant execute on function tollbook.queue_alert(text[],text,text,text,text,json,timestamp with time zone,text) to tollbook_writer;
 grant execute on function tollbook.quotes_revoked_before() to tollbook_writer;
 grant execute on function tollbook.reach_standby() to tollbook_writer;

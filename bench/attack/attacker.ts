@@ -4,10 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
-import secp256k1 from 'secp256k1';
-import { bytesToHex } from 'viem/utils';
-import { keccak256 } from '../../src/base/values/keccak.ts';
-import { authorizationOf, sign, type Wallet } from '../payments.ts';
+import { authorizationOf, newWallet, sign, type Wallet } from '../payments.ts';
 import { terms } from '../terms.ts';
 import { splitMessages } from '../wire.ts';
 
@@ -71,12 +68,6 @@ const v1 = (signature: string, authorization: object): string =>
       payload: { signature, authorization },
     }),
   ).toString('base64');
-
-function newWallet(): Wallet {
-  const key = randomBytes(32);
-  const publicKey = secp256k1.publicKeyCreate(key, false);
-  return { address: bytesToHex(keccak256(publicKey.subarray(1)).subarray(12)), key };
-}
 
 /** Payments of strangers: some signed over what they offer, some over nothing, some wrapped. */
 function paid(

@@ -1,3 +1,4 @@
+import { createFailureRuns } from '../../src/calls/use-cases/failure-runs.ts';
 import { recordAttempt } from '../../src/calls/use-cases/record-attempt.ts';
 import { leaseCalls } from '../../src/calls/store/calls.ts';
 import { openDatabase, openPool } from '../../src/ledger/store/database.ts';
@@ -37,7 +38,14 @@ export function startRelay(url: string): Relay {
   const pool = openPool({ url, maxConnections: 10 });
   const lane = openLane({ url });
   const config = { delivery } as Parameters<typeof recordAttempt>[0]['config'];
-  const context = { pool, db: openDatabase(pool), lane, config, onCallReleased() {} };
+  const context = {
+    pool,
+    db: openDatabase(pool),
+    lane,
+    config,
+    failureRuns: createFailureRuns(),
+    onCallReleased() {},
+  };
   return {
     async work(calls) {
       let left = calls;

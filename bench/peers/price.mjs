@@ -1,21 +1,30 @@
 import { HTTPFacilitatorClient, x402ResourceServer } from '@x402/core/server';
 import { ExactEvmScheme } from '@x402/evm/exact/server';
+import { pathOf, routeNames } from '../routes/terms.ts';
 import { terms } from '../terms.ts';
 
-/** The configuration of the x402 middlewares: one route and its price in the token, so that they convert nothing. */
-export const routes = {
-  [`POST ${terms.path}`]: {
-    accepts: {
-      scheme: 'exact',
-      network: terms.network,
-      payTo: terms.payTo,
-      price: { asset: terms.asset, amount: terms.amount, extra: terms.eip712 },
-      maxTimeoutSeconds: terms.maxTimeoutSecs,
-    },
-    description: 'Job 1/0',
-    mimeType: 'application/json',
+/** What the x402 middlewares sell, for a price in the token, so that they convert nothing. */
+const offer = (description, extra = {}) => ({
+  accepts: {
+    scheme: 'exact',
+    network: terms.network,
+    payTo: terms.payTo,
+    price: { asset: terms.asset, amount: terms.amount, extra: { ...terms.eip712, ...extra } },
+    maxTimeoutSeconds: terms.maxTimeoutSecs,
   },
-};
+  description,
+  mimeType: 'application/json',
+});
+
+export const routes = { [`POST ${terms.path}`]: offer('Job 1/0') };
+
+/** The paths of an HTTP API. Their own word for "settled before the handler runs" is the flow `upfront`. */
+export const proxiedRoutes = Object.fromEntries(
+  routeNames.map((route) => [
+    `GET ${pathOf(route)}`,
+    offer(route, route === 'authorization' ? {} : { paymentFlow: 'upfront' }),
+  ]),
+);
 
 /** The answer to a paid request: the handler does nothing else. */
 export const accepted = { status: 'accepted' };

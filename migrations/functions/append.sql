@@ -117,6 +117,7 @@ begin
         when to_timestamp(command.ends_at) <= moment then 'stale'
         when command.call_id is not null and not coalesce(case command.op
           when 'release' then target.status in ('pending', 'watched', 'unpaid')
+          when 'lease' then target.status = 'pending' and target.order_key is null
           when 'remove' then target.status in ('pending', 'watched')
           -- the answer that was stored before the payment was settled completes the call
           when 'answer' then target.status in ('pending', 'watched')
@@ -236,24 +237,25 @@ begin
   moved as (
     update call set
       status = case decided.op when 'dead_letter' then 'dead' when 'watch' then 'watched' when 'suspend' then 'pending'
-        when 'mark_unpaid' then 'unpaid'
+        when 'mark_unpaid' then 'unpaid' when 'lease' then 'leased'
         -- a runner has an unpaid call: paid, it is leased as before; given back, it waits for its money
         when 'release' then case call.status when 'unpaid' then 'leased' else 'ready' end
         else case call.status when 'unpaid' then 'pending' else 'ready' end end,
-      lease_id = case when keeps_lease then call.lease_id end,
+      lease_id = case when keeps_lease then call.lease_id when decided.op = 'lease' then decided.lease_id end,
+      attempt = call.attempt + case decided.op when 'lease' then 1 else 0 end,
       failures = case decided.op when 'retry' then call.failures + 1 when 'requeue' then 0 else call.failures end,
       refusals = case when decided.op = 'requeue' then 0
         when decided.op = 'return_lease' and decided.reason = 'status_503' then call.refusals + 1 else call.refusals end,
       last_error = coalesce(decided.error, call.last_error),
       last_reason = coalesce(decided.reason, call.last_reason),
       last_runner = coalesce(decided.runner, call.last_runner),
-      enqueued_at = case when decided.op in ('release', 'requeue') and not keeps_lease then moment else call.enqueued_at end,
+      enqueued_at = case when decided.op in ('release', 'lease', 'requeue') and not keeps_lease then moment else call.enqueued_at end,
       due_at = case when keeps_lease then call.due_at else moment + coalesce(decided.delay_ms, 0) * interval '1 millisecond' end
     from decided cross join lateral (
       select decided.op = 'mark_unpaid' or decided.op = 'release' and decided.call_status = 'unpaid' as keeps_lease
     ) lease
     where decided.outcome = 'ok' and call.call_id = decided.call_id
-      and decided.op in ('release', 'watch', 'suspend', 'mark_unpaid', 'retry', 'return_lease', 'dead_letter', 'requeue')
+      and decided.op in ('release', 'lease', 'watch', 'suspend', 'mark_unpaid', 'retry', 'return_lease', 'dead_letter', 'requeue')
   ),
   finished as (
     delete from call using decided
@@ -271,7 +273,7 @@ begin
         - count(*) filter (where op in ('complete', 'watch', 'dead_letter') or op in ('remove', 'answer') and call_status = 'pending'
           or op = 'discard' and call_status <> 'dead'),
       head.unsettled_calls + count(*) filter (where op in ('add', 'suspend', 'mark_unpaid'))
-        - count(*) filter (where op in ('release', 'watch', 'remove', 'answer') and call_status = 'pending'
+        - count(*) filter (where op in ('release', 'lease', 'watch', 'remove', 'answer') and call_status = 'pending'
           or op in ('release', 'complete', 'dead_letter') and call_status = 'unpaid'),
       head.triggered_calls + count(*) filter (where op = 'enqueue' or op = 'requeue' and is_of_trigger)
         - count(*) filter (where is_of_trigger and (op in ('complete', 'dead_letter') or op = 'discard' and call_status <> 'dead'))

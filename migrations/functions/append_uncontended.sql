@@ -34,6 +34,8 @@ declare
   possible int;
   released bigint[];
   answered bigint[];
+  leased bigint[];
+  leases text[];
   completed bigint[];
   completed_of_triggers int;
   ordered bytea[];
@@ -98,16 +100,19 @@ begin
     -- The status is compared outside: beside the id, it would make the planner read the index of all calls of that status.
     select count(*), array_agg(step.call_id) filter (where step.op = 'release'),
       array_agg(step.call_id) filter (where step.op = 'answer'),
+      array_agg(step.call_id) filter (where step.op = 'lease'),
+      array_agg(step.lease_id) filter (where step.op = 'lease'),
       array_agg(step.call_id) filter (where step.op = 'complete'),
       count(*) filter (where step.op = 'complete' and locked.trigger_kind is not null),
       array_agg(distinct locked.order_key) filter (where locked.order_key is not null
         and (step.op <> 'check' or locked.failures >= locked.key_failures))
-    into possible, released, answered, completed, completed_of_triggers, ordered
+    into possible, released, answered, leased, leases, completed, completed_of_triggers, ordered
     from rows from (unnest(call_ids), unnest(call_ops), unnest(string_to_array(p_leases, U&'\001F'))) as step(call_id, op, lease_id)
     cross join lateral (
       select call.status, call.lease_id, call.trigger_kind, call.order_key, call.failures, call.key_failures from call where call.call_id = step.call_id for update skip locked
     ) locked
     where case when step.op in ('release', 'answer') then locked.status = 'pending'
+      when step.op = 'lease' then locked.status = 'pending' and locked.order_key is null
       else step.op in ('check', 'complete') and locked.status = 'leased' and locked.lease_id = step.lease_id::uuid end;
     if possible < cardinality(call_ids) then return null; end if;
   end if;
@@ -185,6 +190,12 @@ begin
   if released is not null then
     update call set status = 'ready', lease_id = null, enqueued_at = moment, due_at = moment where call_id = any (released);
   end if;
+  if leased is not null then
+    update call set status = 'leased', attempt = call.attempt + 1, lease_id = f[1]::uuid, enqueued_at = moment,
+      due_at = moment + f[2]::bigint * interval '1 millisecond'
+    from (select one.call_id, string_to_array(one.lease, U&'\001E') as f from unnest(leased, leases) as one(call_id, lease) offset 0) wanted
+    where call.call_id = wanted.call_id;
+  end if;
   if completed is not null or answered is not null then
     delete from call where call_id = any (completed || answered);
   end if;
@@ -193,7 +204,7 @@ begin
   if p_settled <> '' then perform settle_uncontended(p_settled, moment); end if;
 
   open_calls := head.open_calls + coalesce(cardinality(added), 0) - coalesce(cardinality(completed), 0) - coalesce(cardinality(answered), 0);
-  unsettled_calls := head.unsettled_calls + coalesce(cardinality(added), 0) - coalesce(cardinality(released), 0) - coalesce(cardinality(answered), 0);
+  unsettled_calls := head.unsettled_calls + coalesce(cardinality(added), 0) - coalesce(cardinality(released), 0) - coalesce(cardinality(leased), 0) - coalesce(cardinality(answered), 0);
   triggered_calls := head.triggered_calls - coalesce(completed_of_triggers, 0);
   insert into lane (lane_id, batch, seq, at, open_calls, unsettled_calls, triggered_calls)
     values (p_lane, head.batch + 1, head.seq + recorded, stamp, open_calls, unsettled_calls, triggered_calls);

@@ -56,12 +56,12 @@ $$;
 
 -- The same as put_result for a result whose bytes are in the result store.
 create or replace function tollbook.put_stored_result(
-  p_call_id bigint, p_attempt int, p_lease_id uuid, p_content_type text, p_bytes bigint, p_sha256 bytea)
+  p_call_id bigint, p_attempt int, p_lease_id uuid, p_content_type text, p_bytes bigint, p_sha256 bytea, p_head text default null)
 returns table (sha256 text, bytes bigint)
 language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
 #variable_conflict use_column
 begin
-  return query select * from put_result(p_call_id, p_attempt, p_lease_id, p_content_type, ''::bytea);
+  return query select * from put_result(p_call_id, p_attempt, p_lease_id, p_content_type, ''::bytea, p_head);
   if not found then
     update result_upload set bytes = p_bytes, sha256 = p_sha256
     where call_id = p_call_id and lease_id = p_lease_id and result_upload.sha256 is null;

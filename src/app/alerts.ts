@@ -1,3 +1,6 @@
+import { hostname } from 'node:os';
+import type { AlertCondition } from '../base/values/alert-condition.ts';
+import { createSince } from '../base/runtime/since.ts';
 import { openAlertReceivers } from '../base/peers/alerts/receiver.ts';
 import { watchCertificates } from '../base/peers/http/certificate-watch.ts';
 import { startAlertReporter } from '../jobs/workers/alert-reporter.ts';
@@ -11,16 +14,22 @@ import { startCleaner, startMailCleaner } from '../jobs/workers/cleaner.ts';
  * @param parts the features whose conditions are reported
  */
 export function composeAlerts(
-  { config, ledger, logger: log }: Pick<FeatureParts, 'config' | 'ledger' | 'logger'>,
+  {
+    config,
+    ledger,
+    logger: log,
+    readiness,
+  }: Pick<FeatureParts, 'config' | 'ledger' | 'logger' | 'readiness'>,
   parts: () => readonly RunningFeature[],
 ): RunningFeature {
   const receivers = openAlertReceivers(config.alerts);
   const certificates = watchCertificates();
   const context = { ...ledger, log };
   const loops: Loop[] = [];
+  const notReady = watchReadiness(readiness);
   const conditions = async () => {
     const seen = await Promise.all(parts().map(async (part) => (await part.conditions?.()) ?? []));
-    return [...seen.flat(), ...certificates.conditions()];
+    return [...seen.flat(), ...certificates.conditions(), ...notReady()];
   };
   return {
     startOwnLoops() {
@@ -38,6 +47,23 @@ export function composeAlerts(
       certificates.close();
       await Promise.all(receivers.map((receiver) => receiver.close()));
     },
+  };
+}
+
+/** The readiness is checked each second: one that is lost for longer needs a person. */
+const unreadyMs = 10_000;
+
+/** Whether this process has been out of service for longer than a check; a process that stops is so by intent. */
+function watchReadiness(readiness: FeatureParts['readiness']): () => AlertCondition[] {
+  const since = createSince();
+  return () => {
+    const { status, draining, database, migrations } = readiness();
+    const ok = status === 'ready' || draining;
+    const lastsMs = Date.now() - Date.parse(since.of('ready', ok));
+    if (ok || lastsMs < unreadyMs) return [];
+    const detail = [database.detail, migrations.detail].filter((part) => part !== undefined).join('; ');
+    const text = `The gateway on ${hostname()} is not ready (${detail}): load balancers send it nothing.`;
+    return [{ kind: 'gateway_not_ready', subject: hostname(), text, details: { detail } }];
   };
 }
 

@@ -5,7 +5,7 @@ import { presence } from '../base/values/presence.ts';
 import type { Metrics } from '../ledger/metrics/metrics.ts';
 import { chatFigures } from './metric-values.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
-import { timedUpstream } from './timed-peers.ts';
+import { timedUpstream } from './observed-peers.ts';
 import { operatorCreditRoutes } from '../chat/http/operator-credit.ts';
 import { readyRoutes } from '../ledger/http/ready.ts';
 import { type Completions, createCompletions } from '../chat/http/make-completion.ts';

@@ -8,7 +8,11 @@ import type { ChainTrigger } from '../jobs/use-cases/triggers/chain-look.ts';
 import { chainTriggerOf, cronTriggerOf, fireCalls } from '../jobs/use-cases/triggers/fire-call.ts';
 import { createFiringCounts, type Fire } from '../jobs/use-cases/triggers/fire.ts';
 import type { CronTrigger } from '../jobs/use-cases/triggers/fire-schedule.ts';
-import { triggerConditions, triggerLags } from '../jobs/use-cases/triggers/progress.ts';
+import {
+  type FollowedTriggers,
+  triggerConditions,
+  triggerLags,
+} from '../jobs/use-cases/triggers/progress.ts';
 import type { TriggerContext } from '../jobs/use-cases/triggers/trigger-call.ts';
 import { startChainFollower, startScheduleFirer, startTriggerWatch } from '../jobs/workers/triggers.ts';
 import type { Loop } from '../ledger/workers/loop.ts';
@@ -67,9 +71,7 @@ export function composeFollowedTriggers(
   };
 }
 
-interface Followed {
-  readonly cron: readonly CronTrigger[];
-  readonly chain: readonly ChainTrigger[];
+interface Followed extends FollowedTriggers {
   /** By the trigger's name. */
   readonly fires: ReadonlyMap<string, Fire>;
 }

@@ -9,9 +9,8 @@ import { type RunningBroker, startBroker } from './broker.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { jobsFigures } from './metric-values.ts';
 import { type JobRates, openJobRates } from './job-rates.ts';
-import { timedCallbacks, timedChain, timedFacilitator, timedRunner } from './timed-peers.ts';
+import { observedChain, observedFacilitator, timedCallbacks, timedRunner } from './observed-peers.ts';
 import { tracedLookup } from './traced-ledger.ts';
-import { tracedChain, tracedFacilitator } from './traced-peers.ts';
 import { createResultStore } from '../calls/peers/results/create-result-store.ts';
 import { sendCallback } from '../calls/use-cases/callbacks.ts';
 import type { JobsContext } from '../jobs/use-cases/context.ts';
@@ -29,6 +28,7 @@ import { createRunnerSilence, createUndecidedCounts } from '../jobs/use-cases/ca
 import { createQuoteRate } from '../jobs/use-cases/quote-rate.ts';
 import { createSeenQuotes } from '../jobs/use-cases/pay-job.ts';
 import { createStreamWatch, type StreamWatch } from '../calls/use-cases/stream-watch.ts';
+import { createRequestPrices } from '../jobs/peers/request-prices.ts';
 import { createUpstreams } from '../jobs/peers/upstream.ts';
 import { receiptKeysOf } from '../payments/use-cases/receipt-keys.ts';
 import { type JobsStatus, notCheckedYet, presentJobs, type ReadJobs } from '../jobs/use-cases/jobs-status.ts';
@@ -62,6 +62,7 @@ import { startResolver } from '../payments/workers/resolver.ts';
 import { createLastKnown, type LastKnown } from '../base/runtime/last-known.ts';
 import { createSince } from '../base/runtime/since.ts';
 import { logSecondSecret } from '../base/runtime/second-secret.ts';
+import { createFailureRuns } from '../calls/use-cases/failure-runs.ts';
 import { createPromiseTracker } from '../base/runtime/promise-tracker.ts';
 import { createSharedPolling } from '../base/runtime/shared-polling.ts';
 import type { LeasedCall } from '../calls/store/calls.ts';
@@ -141,6 +142,7 @@ async function createContext(
     results: config.resultStore && createResultStore(config.resultStore),
     ...releases,
     upstreams: createUpstreams(),
+    requestPrices: createRequestPrices(),
     asking: new Map(),
     config,
     settings,
@@ -158,6 +160,7 @@ async function createContext(
     lostPayments: createLostPayments(ledger.pool),
     budget: parts.budget,
     runnerSilence: createRunnerSilence(),
+    failureRuns: createFailureRuns(),
     undecided: createUndecidedCounts(ledger.db),
     brokerState,
     quoteRate: createQuoteRate(quotesPerSecond),
@@ -230,7 +233,7 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
     },
     quotes: quoteIssuer(current),
     figures: () => figuresOf(current, status, read),
-    conditions: () => jobConditions(context),
+    conditions: () => jobConditions(context, status()),
     startOwnLoops() {
       loops.push(monitor(), startRequestCounter(context), ...startListingFollower(current));
     },
@@ -286,12 +289,14 @@ async function closePeers({
   results,
   chains,
   upstreams,
+  requestPrices,
 }: JobsContext): Promise<void> {
   const peers = [
     facilitator,
     permissions,
     contractSignatures,
     upstreams,
+    requestPrices,
     ...(results ? [results] : []),
     ...chains.values(),
   ];
@@ -342,7 +347,7 @@ function openFacilitator(
         );
     },
   });
-  return tracedFacilitator(timedFacilitator(facilitator, metrics), tracing);
+  return observedFacilitator(facilitator, { metrics, tracing });
 }
 
 /** A payee belongs to one ledger: the log of each start names them, since nothing else can notice that two have the same. */
@@ -399,14 +404,14 @@ function isPushed(runner: RunnerConfig): runner is RunnerConfig & { readonly url
 function openChains(
   settings: JobsConfig,
   open: ReadonlyMap<Caip2, Chain>,
-  { metrics, tracing }: Pick<Parts, 'metrics' | 'tracing'>,
+  observers: Pick<Parts, 'metrics' | 'tracing'>,
 ): ReadonlyMap<Caip2, Chain> {
   const networks = [...settings.networks].map(([network, { rpcUrl }]): [Caip2, Chain] => {
     const known = open.get(network);
     if (known?.rpcUrl === rpcUrl) return [network, known];
     const chainId = Number(network.slice('eip155:'.length));
     const chain = createChain({ chainId, rpcUrl, timeoutMs: 5_000 });
-    return [network, tracedChain(timedChain(chain, network, metrics), tracing)];
+    return [network, observedChain(chain, network, observers)];
   });
   // an older quote may still be paid on a network that is no longer in the configuration
   return new Map([...open, ...networks]);

@@ -1,46 +1,55 @@
-import type pg from 'pg';
 import type { ChatStatus } from '../chat/use-cases/chat-status.ts';
 import type { ListingStatus } from '../jobs/use-cases/listings.ts';
 import type { RateStatus } from '../jobs/use-cases/rates.ts';
 import type { JobsStatus, ReadJobs } from '../jobs/use-cases/jobs-status.ts';
 import type { AnchorLag } from '../audit/use-cases/log/anchor-lag.ts';
-import type { Figure, FigureValue } from '../ledger/metrics/metrics.ts';
+import type { Figure } from '../ledger/metrics/metrics.ts';
 import type { Funds } from '../payments/peers/chain/transaction-sender.ts';
 import type { LastKnown } from '../base/runtime/last-known.ts';
 import type { Backlog } from '../ledger/store/backlogs.ts';
-import type { Lane } from '../ledger/store/lane.ts';
 import type { FiringCounts } from '../jobs/use-cases/triggers/fire.ts';
 import type { TriggerLag } from '../jobs/use-cases/triggers/progress.ts';
+import type { LedgerWriter } from '../ledger/store/ledger.ts';
 
-/** 1 for a working part. */
-const flag = ({ ok }: { readonly ok: boolean }): number => (ok ? 1 : 0);
+/** A value; missing while it is unknown. A boolean is 1 or 0. */
+type Value = number | boolean | undefined;
+/** A value and its labels, in the order in which the figure names them. */
+type Row = readonly [value: Value, ...labels: readonly string[]];
 
-/** A figure without labels; missing while its value is unknown. */
-function one(name: string, help: string, read: () => number | undefined): Figure {
+/** A figure with labels: one value for each row. */
+function each(name: string, help: string, labels: readonly string[], rows: () => readonly Row[]): Figure {
+  const labelled = (texts: readonly string[]) =>
+    Object.fromEntries(labels.map((label, index) => [label, texts[index] ?? '']));
   return {
     name,
     help,
-    read() {
-      const value = read();
-      return value === undefined ? [] : [{ value }];
-    },
+    labels,
+    read: () =>
+      rows().flatMap(([value, ...texts]) =>
+        value === undefined ? [] : [{ labels: labelled(texts), value: Number(value) }],
+      ),
   };
+}
+
+/** A figure without labels. */
+function one(name: string, help: string, read: () => Value): Figure {
+  return each(name, help, [], () => [[read()]]);
 }
 
 /** How old the values are that are read from the database in the background: a scrape waits for no database. */
 function age(part: string, known: Pick<LastKnown<unknown>, 'ageSecs'>): Figure {
-  return {
-    name: 'tollbook_figures_age_seconds',
-    help: 'How long ago the values of this part were read from the database; while it cannot be read, they stay as they were',
-    labels: ['part'],
-    read: () => [{ labels: { part }, value: known.ageSecs }],
-  };
+  return each(
+    'tollbook_figures_age_seconds',
+    'How long ago the values of this part were read from the database; while it cannot be read, they stay as they were',
+    ['part'],
+    () => [[known.ageSecs, part]],
+  );
 }
 
-const oldestSecs = ({ value }: LastKnown<Backlog>): number | undefined => value && value.oldestMs / 1_000;
+const oldestSecs = (backlog: Backlog | undefined): number | undefined => backlog && backlog.oldestMs / 1_000;
 
 /** What every gateway knows about its ledger and its connections. */
-export function ledgerFigures({ lane, pool }: { readonly lane: Lane; readonly pool: pg.Pool }): Figure[] {
+export function ledgerFigures({ lane, pool }: LedgerWriter): Figure[] {
   return [
     one(
       'tollbook_ledger_seq',
@@ -50,7 +59,7 @@ export function ledgerFigures({ lane, pool }: { readonly lane: Lane; readonly po
     one(
       'tollbook_ledger_halted',
       '1 while the ledger is not the one that was written: no payment is taken',
-      () => (lane.state.halt ? 1 : 0),
+      () => lane.state.halt !== undefined,
     ),
     one('tollbook_ledger_unreachable_seconds', 'For how long appends have failed; 0 while they work', () =>
       lane.state.brokenSince === undefined ? 0 : (Date.now() - lane.state.brokenSince) / 1_000,
@@ -71,15 +80,15 @@ export function ledgerFigures({ lane, pool }: { readonly lane: Lane; readonly po
       'Calls that triggers made and that wait or are leased',
       () => lane.state.triggeredCalls,
     ),
-    {
-      name: 'tollbook_database_connections',
-      help: 'Connections of the pool of this process, without those of the lane',
-      labels: ['state'],
-      read: () => [
-        { labels: { state: 'idle' }, value: pool.idleCount },
-        { labels: { state: 'in_use' }, value: pool.totalCount - pool.idleCount },
+    each(
+      'tollbook_database_connections',
+      'Connections of the pool of this process, without those of the lane',
+      ['state'],
+      () => [
+        [pool.idleCount, 'idle'],
+        [pool.totalCount - pool.idleCount, 'in_use'],
       ],
-    },
+    ),
     one(
       'tollbook_database_connections_awaited',
       'Queries that wait for a connection',
@@ -98,78 +107,87 @@ interface JobsFigures {
 
 /** The values of paid jobs, from the last check of their status and of their calls. */
 export function jobsFigures({ status, read, isCircuitOpen, rates, listings }: JobsFigures): Figure[] {
-  const known = <T extends { readonly serviceId: number }>(
-    list: readonly T[] | undefined,
+  const queue = () => read.value?.queue;
+  const ofServices = <T extends { readonly serviceId: number }>(
+    name: string,
+    help: string,
+    list: () => readonly T[] | undefined,
     valueOf: (of: T) => number,
-  ): FigureValue[] =>
-    (list ?? []).map((of) => ({
-      labels: { service: String(of.serviceId), runner: runnersOf(read.value, of.serviceId) },
-      value: valueOf(of),
-    }));
-  const labels = ['service', 'runner'];
+  ): Figure =>
+    each(name, help, ['service', 'runner'], () =>
+      (list() ?? []).map((of) => [valueOf(of), String(of.serviceId), runnersOf(read.value, of.serviceId)]),
+    );
   return [
     one(
       'tollbook_facilitator_circuit_open',
       '1 while the circuit breaker is open: no payment is started',
-      () => (isCircuitOpen() ? 1 : 0),
+      isCircuitOpen,
     ),
-    one('tollbook_facilitator_up', '1 while the facilitator answers and settles every accepted token', () =>
-      flag(status().facilitator),
+    one(
+      'tollbook_facilitator_up',
+      '1 while the facilitator answers and settles every accepted token',
+      () => status().facilitator.ok,
     ),
-    {
-      name: 'tollbook_chain_up',
-      help: '1 while the RPC of this network answers for its chain',
-      labels: ['network'],
-      read: () =>
-        Object.entries(status().chains).map(([network, check]) => ({
-          labels: { network },
-          value: flag(check),
-        })),
-    },
-    {
-      name: 'tollbook_calls_waiting',
-      help: 'Calls that are due and not leased, or whose lease has ended, by service and its runners; at most 10,000, and 100,000 in all, are counted',
-      labels,
-      read: () => known(read.value?.queue.waiting, ({ calls }) => calls),
-    },
-    {
-      name: 'tollbook_call_oldest_waiting_seconds',
-      help: 'How long the oldest call that is due has waited, by service and its runners',
-      labels,
-      read: () => known(read.value?.queue.waiting, ({ oldestMs }) => oldestMs / 1_000),
-    },
-    {
-      name: 'tollbook_calls_leased',
-      help: 'Calls that a runner has now, by service and its runners',
-      labels,
-      read: () => known(read.value?.queue.deliveries, ({ leased }) => leased),
-    },
-    {
-      name: 'tollbook_call_oldest_failing_seconds',
-      help: 'How old the oldest call is whose last delivery failed, by service and its runners; 0 if there is none',
-      labels,
-      read: () => known(read.value?.queue.deliveries, ({ oldestFailingMs }) => oldestFailingMs / 1_000),
-    },
+    each('tollbook_chain_up', '1 while the RPC of this network answers for its chain', ['network'], () =>
+      Object.entries(status().chains).map(([network, { ok }]) => [ok, network]),
+    ),
+    ofServices(
+      'tollbook_calls_waiting',
+      'Calls that are due and not leased, or whose lease has ended, by service and its runners; at most 10,000, and 100,000 in all, are counted',
+      () => queue()?.waiting,
+      ({ calls }) => calls,
+    ),
+    ofServices(
+      'tollbook_call_oldest_waiting_seconds',
+      'How long the oldest call that is due has waited, by service and its runners',
+      () => queue()?.waiting,
+      ({ oldestMs }) => oldestMs / 1_000,
+    ),
+    ofServices(
+      'tollbook_calls_leased',
+      'Calls that a runner has now, by service and its runners',
+      () => queue()?.deliveries,
+      ({ leased }) => leased,
+    ),
+    ofServices(
+      'tollbook_call_oldest_failing_seconds',
+      'How old the oldest call is whose last delivery failed, by service and its runners; 0 if there is none',
+      () => queue()?.deliveries,
+      ({ oldestFailingMs }) => oldestFailingMs / 1_000,
+    ),
     one(
       'tollbook_calls_dead',
       'Dead letters, which wait for an operator; at most 10,000 are counted',
-      () => read.value?.queue.deadCalls,
+      () => queue()?.deadCalls,
     ),
-    ...settlementFigures(read),
-    ...callbackFigures(read),
-    {
-      name: 'tollbook_runner_paused',
-      help: '1 while deliveries to this runner are paused',
-      labels: ['runner'],
-      read: () =>
-        (read.value?.runners ?? []).flatMap(({ name, is_paused: isPaused }) =>
-          isPaused === undefined ? [] : [{ labels: { runner: name }, value: isPaused ? 1 : 0 }],
-        ),
-    },
-    one('tollbook_broker_up', '1 while the broker takes calls; missing if this process hands it none', () => {
-      const { broker } = status();
-      return broker && flag(broker);
-    }),
+    one(
+      'tollbook_settlements_open',
+      'Settlements without a known outcome, of all processes',
+      () => queue()?.openSettlements.count,
+    ),
+    one(
+      'tollbook_settlement_oldest_open_seconds',
+      'How long ago the oldest settlement without a known outcome was started; 0 if there is none',
+      () => oldestSecs(queue()?.openSettlements),
+    ),
+    one(
+      'tollbook_callbacks_due',
+      'Callbacks that wait to be sent, for the first time or again; at most 10,000 are counted; missing if clients are not called back',
+      () => queue()?.dueCallbacks?.count,
+    ),
+    one(
+      'tollbook_callback_oldest_due_seconds',
+      'How old the oldest end of a call is whose callback waits to be sent; 0 if there is none',
+      () => oldestSecs(queue()?.dueCallbacks),
+    ),
+    each('tollbook_runner_paused', '1 while deliveries to this runner are paused', ['runner'], () =>
+      (read.value?.runners ?? []).map(({ name, is_paused: isPaused }) => [isPaused, name]),
+    ),
+    one(
+      'tollbook_broker_up',
+      '1 while the broker takes calls; missing if this process hands it none',
+      () => status().broker?.ok,
+    ),
     age('calls', read),
     ...rateFigures(rates),
     ...listingFigures(listings),
@@ -182,22 +200,13 @@ export function triggerFigures(
   counts: FiringCounts,
   lags: () => readonly TriggerLag[],
 ): Figure[] {
-  const labels = ['trigger', 'kind'];
-  const figure = (name: string, help: string, valueOf: (lag: TriggerLag) => number | undefined): Figure => ({
-    name,
-    help,
-    labels,
-    read: () =>
-      lags().flatMap((lag) => {
-        const value = valueOf(lag);
-        return value === undefined ? [] : [{ labels: { trigger: lag.name, kind: lag.kind }, value }];
-      }),
-  });
+  const figure = (name: string, help: string, valueOf: (lag: TriggerLag) => Value): Figure =>
+    each(name, help, ['trigger', 'kind'], () => lags().map((lag) => [valueOf(lag), lag.name, lag.kind]));
   return [
     figure(
       'tollbook_trigger_behind',
       '1 while this trigger is so late that its operator is alerted',
-      ({ isBehind }) => (isBehind ? 1 : 0),
+      ({ isBehind }) => isBehind,
     ),
     figure(
       'tollbook_trigger_lag_seconds',
@@ -209,97 +218,56 @@ export function triggerFigures(
       'Blocks of a chain that count and were not read',
       ({ blocks }) => blocks,
     ),
-    {
-      name: 'tollbook_trigger_firings_total',
-      help: 'Firings of this process by trigger and outcome: recorded, known (recorded before), full (tried again), skipped (a missed time), foreign (a log of another event)',
-      labels: ['trigger', 'outcome'],
-      read: () =>
-        counts.all().map(({ trigger, outcome, count }) => ({ labels: { trigger, outcome }, value: count })),
-    },
+    each(
+      'tollbook_trigger_firings_total',
+      'Firings of this process by trigger and outcome: recorded, known (recorded before), full (tried again), skipped (a missed time), foreign (a log of another event)',
+      ['trigger', 'outcome'],
+      () => counts.all().map(({ trigger, outcome, count }) => [count, trigger, outcome]),
+    ),
     age('triggers', read),
   ];
 }
 
-function settlementFigures(read: JobsFigures['read']): Figure[] {
-  return [
-    one(
-      'tollbook_settlements_open',
-      'Settlements without a known outcome, of all processes',
-      () => read.value?.queue.openSettlements.count,
-    ),
-    one(
-      'tollbook_settlement_oldest_open_seconds',
-      'How long ago the oldest settlement without a known outcome was started; 0 if there is none',
-      () => read.value && read.value.queue.openSettlements.oldestMs / 1_000,
-    ),
-  ];
-}
-
-function callbackFigures(read: JobsFigures['read']): Figure[] {
-  return [
-    one(
-      'tollbook_callbacks_due',
-      'Callbacks that wait to be sent, for the first time or again; at most 10,000 are counted; missing if clients are not called back',
-      () => read.value?.queue.dueCallbacks?.count,
-    ),
-    one(
-      'tollbook_callback_oldest_due_seconds',
-      'How old the oldest end of a call is whose callback waits to be sent; 0 if there is none',
-      () => {
-        const due = read.value?.queue.dueCallbacks;
-        return due && due.oldestMs / 1_000;
-      },
-    ),
-  ];
-}
-
 function rateFigures(rates: JobsFigures['rates']): Figure[] {
+  const figure = (name: string, help: string, valueOf: (rate: RateStatus) => Value): Figure =>
+    each(name, help, ['network', 'symbol'], () =>
+      rates().map((rate) => [valueOf(rate), rate.token.network, rate.token.symbol]),
+    );
   return [
-    {
-      name: 'tollbook_rate_current',
-      help: '0 while this token has no current rate and is not offered, or while its fixed rate is older than allowed',
-      labels: ['network', 'symbol'],
-      read: () =>
-        rates().map(({ token, state }) => ({ labels: ofToken(token), value: state === 'current' ? 1 : 0 })),
-    },
-    {
-      name: 'tollbook_rate_age_seconds',
-      help: 'How long ago the rate of this token was observed: the oldest of its sources, or a fixed rate when it was seen first',
-      labels: ['network', 'symbol'],
-      read: () =>
-        rates().flatMap(({ token, ageSecs }) =>
-          ageSecs === undefined ? [] : [{ labels: ofToken(token), value: ageSecs }],
-        ),
-    },
+    figure(
+      'tollbook_rate_current',
+      '0 while this token has no current rate and is not offered, or while its fixed rate is older than allowed',
+      ({ state }) => state === 'current',
+    ),
+    figure(
+      'tollbook_rate_age_seconds',
+      'How long ago the rate of this token was observed: the oldest of its sources, or a fixed rate when it was seen first',
+      ({ ageSecs }) => ageSecs,
+    ),
   ];
 }
 
 function listingFigures(read: JobsFigures['listings']): Figure[] {
   return [
-    {
-      name: 'tollbook_listing_up',
-      help: '0 while the discovery service does not list a job of this service any more; missing if it never listed one',
-      labels: ['service'],
-      read: () =>
-        [...(read()?.services ?? [])].flatMap(([service, { listed, missed, gone }]) =>
-          listed.length + missed.length + gone.length === 0
-            ? []
-            : [{ labels: { service: String(service) }, value: gone.length === 0 ? 1 : 0 }],
-        ),
-    },
+    each(
+      'tollbook_listing_up',
+      '0 while the discovery service does not list a job of this service any more; missing if it never listed one',
+      ['service'],
+      () =>
+        [...(read()?.services ?? [])].map(([service, { listed, missed, gone }]) => {
+          const wasListed = listed.length + missed.length + gone.length > 0;
+          return [wasListed ? gone.length === 0 : undefined, String(service)];
+        }),
+    ),
     one(
       'tollbook_discovery_up',
       '0 while the looks at the discovery service are not conclusive, for longer than its grace; missing if none is watched',
       () => {
         const status = read();
-        return status && flag({ ok: status.unknown === undefined });
+        return status && status.unknown === undefined;
       },
     ),
   ];
-}
-
-function ofToken({ network, symbol }: RateStatus['token']): Record<string, string> {
-  return { network, symbol };
 }
 
 /** The names of the runners that take a service's calls; empty if the gateway works on them itself. */
@@ -318,13 +286,9 @@ interface ChatFigures {
 /** The values of chats, from the state of their upstreams. */
 export function chatFigures({ status, holds, funds }: ChatFigures): Figure[] {
   return [
-    {
-      name: 'tollbook_model_up',
-      help: '1 while an upstream of this model has a closed circuit',
-      labels: ['model'],
-      read: () =>
-        Object.entries(status().models).map(([model, check]) => ({ labels: { model }, value: flag(check) })),
-    },
+    each('tollbook_model_up', '1 while an upstream of this model has a closed circuit', ['model'], () =>
+      Object.entries(status().models).map(([model, { ok }]) => [ok, model]),
+    ),
     one(
       'tollbook_holds',
       'Completions under way that hold credit, of all processes',
@@ -333,7 +297,7 @@ export function chatFigures({ status, holds, funds }: ChatFigures): Figure[] {
     one(
       'tollbook_hold_oldest_seconds',
       'How long ago the oldest credit that is held was held; 0 if there is none',
-      () => oldestSecs(holds),
+      () => oldestSecs(holds.value),
     ),
     ...gasFigures(() => {
       const known = funds();
@@ -355,35 +319,33 @@ interface LogFigures {
 
 /** The values of the log. */
 export function logFigures({ sealEveryMs, hasAnchors, lags, unsealed, funds }: LogFigures): Figure[] {
-  const labels = ['anchor'];
-  const ofAnchors = (valueOf: (lag: AnchorLag) => number) => () =>
-    [...(lags.value ?? [])].map(([anchor, lag]) => ({ labels: { anchor }, value: valueOf(lag) }));
+  const ofAnchors = (name: string, help: string, valueOf: (lag: AnchorLag) => Value): Figure =>
+    each(name, help, ['anchor'], () =>
+      [...(lags.value ?? [])].map(([anchor, lag]) => [valueOf(lag), anchor]),
+    );
   return [
     one('tollbook_log_unsealed_events', 'Events that no checkpoint covers yet', () => unsealed.value?.count),
     one(
       'tollbook_log_oldest_unsealed_seconds',
       'How old the oldest event is that no checkpoint covers yet; 0 if there is none',
-      () => oldestSecs(unsealed),
+      () => oldestSecs(unsealed.value),
     ),
     one('tollbook_log_seal_interval_seconds', 'How often a checkpoint is signed', () => sealEveryMs / 1_000),
-    {
-      name: 'tollbook_anchor_behind_events',
-      help: 'Sealed events that the last checkpoint of this anchor does not cover',
-      labels,
-      read: ofAnchors(({ behindEvents }) => behindEvents),
-    },
-    {
-      name: 'tollbook_anchor_behind_seconds',
-      help: 'How old the oldest checkpoint is that this anchor has not taken; 0 if it has all',
-      labels,
-      read: ofAnchors(({ behindMs }) => behindMs / 1_000),
-    },
-    {
-      name: 'tollbook_anchor_up',
-      help: '1 while this anchor lacks no checkpoint that is older than its interval and five minutes',
-      labels,
-      read: ofAnchors(({ isLate }) => flag({ ok: !isLate })),
-    },
+    ofAnchors(
+      'tollbook_anchor_behind_events',
+      'Sealed events that the last checkpoint of this anchor does not cover',
+      ({ behindEvents }) => behindEvents,
+    ),
+    ofAnchors(
+      'tollbook_anchor_behind_seconds',
+      'How old the oldest checkpoint is that this anchor has not taken; 0 if it has all',
+      ({ behindMs }) => behindMs / 1_000,
+    ),
+    ofAnchors(
+      'tollbook_anchor_up',
+      '1 while this anchor lacks no checkpoint that is older than its interval and five minutes',
+      ({ isLate }) => !isLate,
+    ),
     ...gasFigures(() => [...funds].map(([name, known]) => [`anchor ${name}`, known] as const)),
     age('log', unsealed),
     ...(hasAnchors ? [age('anchors', lags)] : []),
@@ -394,24 +356,19 @@ const weiPerEther = 1e18;
 
 /** Of keys that pay for gas, by their chains' last answer, by purpose of the key. */
 function gasFigures(read: () => readonly (readonly [key: string, known: Funds])[]): Figure[] {
-  const labels = ['purpose'];
+  const figure = (name: string, help: string, valueOf: (known: Funds) => Value): Figure =>
+    each(name, help, ['purpose'], () => read().map(([purpose, known]) => [valueOf(known), purpose]));
   return [
-    {
-      name: 'tollbook_gas_balance_ether',
-      help: "Native currency of the gateway's key for this purpose",
-      labels,
-      read: () =>
-        read().map(([purpose, { balanceWei }]) => ({
-          labels: { purpose },
-          value: Number(balanceWei) / weiPerEther,
-        })),
-    },
-    {
-      name: 'tollbook_gas_affordable_transactions',
-      help: "How many transactions of this purpose the key's balance pays for at the present price of gas; at most a million",
-      labels,
-      read: () => read().map(([purpose, funds]) => ({ labels: { purpose }, value: affordable(funds) })),
-    },
+    figure(
+      'tollbook_gas_balance_ether',
+      "Native currency of the gateway's key for this purpose",
+      ({ balanceWei }) => Number(balanceWei) / weiPerEther,
+    ),
+    figure(
+      'tollbook_gas_affordable_transactions',
+      "How many transactions of this purpose the key's balance pays for at the present price of gas; at most a million",
+      affordable,
+    ),
   ];
 }
 

@@ -16,7 +16,8 @@ import { isReceiptToken, receiptKeysOf } from '../payments/use-cases/receipt-key
 import { ownLogReader } from '../audit/use-cases/log/log-reader.ts';
 import type { Figure } from '../ledger/metrics/metrics.ts';
 import { pause } from '../base/runtime/pause.ts';
-import { type LedgerDatabase, openDatabase, openPool } from '../ledger/store/database.ts';
+import { openDatabase, openPool } from '../ledger/store/database.ts';
+import type { LedgerReader } from '../ledger/store/ledger.ts';
 import { type RecordedHalt, readHalt } from '../ledger/store/recovery.ts';
 import { readReceiptKey } from '../ledger/store/secrets.ts';
 import { startQuietWatch } from '../ledger/workers/database-watch.ts';
@@ -123,17 +124,12 @@ const quietFigure: Figure = {
   read: () => [{ value: 1 }],
 };
 
-interface Ledger {
-  readonly pool: ReturnType<typeof openPool>;
-  readonly db: LedgerDatabase;
-}
-
 type Readiness = ReturnType<typeof createReadinessChecker>['present'];
 
 async function registerReads(
   app: FastifyInstance,
   { config, logger: log }: QuietOptions,
-  ledger: Ledger,
+  ledger: LedgerReader,
   readiness: Readiness,
   isStopping: () => boolean,
 ): Promise<void> {
@@ -160,7 +156,7 @@ async function registerReads(
   if (reader) await app.register(logRoutes(ledger, reader, opensReceipt));
 }
 
-function quietStatusRoutes(ledger: Ledger, reason: string, halt: RecordedHalt | undefined) {
+function quietStatusRoutes(ledger: LedgerReader, reason: string, halt: RecordedHalt | undefined) {
   return gatewayStatusRoutes({
     ledger: { ...ledger, lane: { state: { halt, brokenSince: undefined } } },
     workers: () => ({ ok: false, detail: 'a quiet gateway runs none' }),

@@ -160,12 +160,11 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
     await refuseHalted(ledger);
     await readiness.begin();
     (await chains.admit(config))();
-    recorders = await composeRecorders({ config, ledger, logger }, () => features);
+    const common = { config, ledger, logger, readiness: readiness.present };
+    recorders = await composeRecorders(common, () => features);
     await recordProof(lane, decision);
     const composed = composeFeatures({
-      config,
-      ledger,
-      logger,
+      ...common,
       bodies,
       budget: createBudget(config.limits.requestsPerMinute),
       isStopping,
@@ -177,7 +176,6 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
       pageAddition: options.pageAddition,
       metrics: measured?.metrics,
       tracing: traces?.tracing,
-      readiness: readiness.present,
       wrongTokens: () => chains.wrongTokens(),
     });
     for await (const feature of composed) features = [...features, feature];

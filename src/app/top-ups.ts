@@ -1,5 +1,6 @@
 import type { Config } from '../base/config/config.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
+import { createFailureRuns } from '../calls/use-cases/failure-runs.ts';
 import type { Loop } from '../ledger/workers/loop.ts';
 import { startTopUps } from '../jobs/workers/top-ups.ts';
 
@@ -13,7 +14,8 @@ export function composeTopUps({ config, jobs, chat, ledger, logger: log }: Parts
   const { currency } = chat;
   const { topUps } = config;
   let { confirm } = jobs;
-  const work = { ...ledger, config, topUps, currency, confirm: () => confirm, log, onCallReleased: () => {} };
+  const own = { onCallReleased: () => {}, failureRuns: createFailureRuns() };
+  const work = { ...ledger, config, topUps, currency, confirm: () => confirm, log, ...own };
   const loops: Loop[] = [];
   return {
     startWorkers() {

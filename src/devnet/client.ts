@@ -86,16 +86,23 @@ export async function payForOneJob(options: PaidJobOptions): Promise<PaidJob> {
   return { status: response.status, body: accepted, transaction, result };
 }
 
-/** Pays for a GET as any client of the official SDK would. `transaction`: undefined where nothing was charged. */
+export interface PaidAnswer {
+  readonly status: number;
+  readonly body: string;
+  /** Undefined where nothing was charged. */
+  readonly payment: { readonly transaction: string; readonly payer?: string } | undefined;
+}
+
+/** Pays for a GET as any client of the official SDK would. */
 export async function payForUrl(
   url: string,
   privateKey: Hex,
   onStep: (step: string) => void = () => {},
-): Promise<{ readonly status: number; readonly body: string; readonly transaction: string | undefined }> {
+): Promise<PaidAnswer> {
   const response = await payingFetchOf(privateKey, onStep)(url);
   const settled = response.headers.get('payment-response');
-  const transaction = settled === null ? undefined : decodePaymentResponseHeader(settled).transaction;
-  return { status: response.status, body: await response.text(), transaction };
+  const payment = settled === null ? undefined : decodePaymentResponseHeader(settled);
+  return { status: response.status, body: await response.text(), payment };
 }
 
 function payingFetchOf(privateKey: Hex, onStep: (step: string) => void): typeof fetch {

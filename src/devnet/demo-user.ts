@@ -4,10 +4,11 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { base32, fromBase32 } from '../accounts/rules/totp.ts';
 import type { RotatingSecret } from '../base/values/rotating-secret.ts';
-import { grantRole, type OperatorLedger, removeFactors } from '../accounts/use-cases/operators.ts';
+import { grantRole, removeFactors } from '../accounts/use-cases/operators.ts';
 import { keepTotp } from '../accounts/use-cases/second-factor.ts';
 import { findUserIds } from '../accounts/store/identity.ts';
 import { findOperatorNamed } from '../accounts/store/operators.ts';
+import type { LedgerWriter } from '../ledger/store/ledger.ts';
 
 /** A user for trying the pages. The password is missing if it is no longer the one that was made here. */
 export interface DemoUser {
@@ -85,7 +86,7 @@ const name = 'demo';
 
 /** Makes the demo user an admin, with a second factor whose secret is known. One from an earlier start is kept. */
 export async function openDemoOperator(
-  ledger: OperatorLedger & { readonly settings: { readonly secrets: RotatingSecret } },
+  ledger: LedgerWriter & { readonly settings: { readonly secrets: RotatingSecret } },
   userEmail: string,
   earlier: DemoOperator | undefined,
 ): Promise<DemoOperator> {

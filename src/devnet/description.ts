@@ -23,6 +23,8 @@ const demoOperator = z.object({ name: z.string(), totp_secret: z.string() });
 /** `.tollbook/devnet.json`: all that a client needs to use a running devnet. */
 const description = z.object({
   gateway_url: z.string(),
+  /** Where paid routes are served. */
+  routes_url: z.string(),
   config: z.string(),
   rpc_url: z.string(),
   chain_id: z.int(),
@@ -50,8 +52,8 @@ const description = z.object({
       job_index: z.int(),
       invocation_mode: z.string(),
       auth_mode: z.string().optional(),
-      /** `top_up`: its calls are served by the gateway itself, and give the payer credit. */
-      delivery: z.enum(['push', 'lease', 'top_up']),
+      /** `top_up` and `route`: its calls are served by the gateway itself; they give the payer credit, or an API's answer. */
+      delivery: z.enum(['push', 'lease', 'top_up', 'route']),
     }),
   ),
   routing,

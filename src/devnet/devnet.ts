@@ -1,6 +1,7 @@
 import path from 'node:path';
 import type { Address, Caip2, Hex } from '../base/values/primitives.ts';
 import { devnetAddress, devnetKeys } from './accounts.ts';
+import { startWeatherApi } from './api.ts';
 import { type Chain, startChain } from './chain.ts';
 import { deployCheckpointAnchor } from './checkpoint-anchor.ts';
 import { type DevnetPrepaid, deployPrepaidContract } from './prepaid-contract.ts';
@@ -17,6 +18,7 @@ export interface DevnetPorts {
   readonly facilitator?: number;
   readonly runner?: number;
   readonly model?: number;
+  readonly api?: number;
 }
 
 export interface DevnetOptions {
@@ -45,10 +47,12 @@ export interface Devnet {
   readonly facilitatorUrl: string;
   /** Where calls are posted, path included. */
   readonly runnerUrl: string;
-  /** The secret calls to the runner are signed with. */
+  /** The secret calls to the runner, and paid requests to the API, are signed with. */
   readonly runnerToken: string;
   /** The model upstream: the base URL that OpenAI's clients take. It has `devnet-small` and `devnet-large`. */
   readonly modelUpstreamUrl: string;
+  /** An API for paid routes, without a path. */
+  readonly apiUrl: string;
   readonly payerPrivateKey: Hex;
   /** Private keys; both accounts have tokens. The registry permits one of them, and the payer, for service 1. */
   readonly callers: { readonly permitted: Hex; readonly refused: Hex };
@@ -56,12 +60,12 @@ export interface Devnet {
   stop(): Promise<void>;
 }
 
-const defaultPorts = { chain: 8412, facilitator: 8413, runner: 8414, model: 8415 } as const;
+const defaultPorts = { chain: 8412, facilitator: 8413, runner: 8414, model: 8415, api: 8416 } as const;
 const runnerToken = 'devnet-runner-token-for-development';
 
 /**
- * Starts a chain with two tokens, a caller registry and a prepaid contract, a facilitator, an echo runner and a model
- * upstream. Nothing of it is safe to expose.
+ * Starts a chain with two tokens, a caller registry and a prepaid contract, a facilitator, an echo runner, a model
+ * upstream and an API. Nothing of it is safe to expose.
  * @throws when a part does not start; the parts before it are stopped again
  */
 export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
@@ -98,6 +102,8 @@ async function startParts(
   stops.push(runner.close);
   const model = await startAt('model', ports, (port) => startModelUpstream({ port }));
   stops.push(model.close);
+  const api = await startAt('api', ports, (port) => startWeatherApi({ secret: runnerToken, port }));
+  stops.push(api.close);
   return {
     rpcUrl: chain.url,
     chainId: chain.chainId,
@@ -110,6 +116,7 @@ async function startParts(
     runnerUrl: runner.url,
     runnerToken,
     modelUpstreamUrl: model.url,
+    apiUrl: api.url,
     payerPrivateKey: devnetKeys.payer,
     callers: { permitted: devnetKeys.permittedCaller, refused: devnetKeys.refusedCaller },
   };

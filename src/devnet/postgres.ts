@@ -33,6 +33,8 @@ export interface EmbeddedPostgres {
   readonly pid: number;
   /** A connection URL for the superuser `postgres`, without a password; database `postgres` if not named. */
   url(database?: string): string;
+  /** Resolves when the server has ended: its last words if it was not stopped. */
+  readonly ended: Promise<string | undefined>;
   /** Shuts down in order (open sessions are ended) and resolves when no process is left. Safe to call twice. */
   stop(): Promise<void>;
 }
@@ -50,10 +52,19 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const server = await startServer(binaries.postgres, serverArgs(places, options), places, account);
   server.release();
   const host = encodeURIComponent(places.socketDir);
+  let isStopping = false;
+  const endOf = async (): Promise<string | undefined> => {
+    await server.exited();
+    return isStopping ? undefined : server.log();
+  };
   return {
     pid: server.pid,
+    ended: endOf(),
     url: (database = 'postgres') => `postgresql://postgres@/${encodeURIComponent(database)}?host=${host}`,
-    stop: () => server.stop(),
+    stop: () => {
+      isStopping = true;
+      return server.stop();
+    },
   };
 }
 
@@ -219,17 +230,32 @@ function homeElsewhere(wanted: string): string {
   return commonDirFor('pgdata', note, (home) => writeFileSync(note, `${home}\n`));
 }
 
+/**
+ * Whether an instance in this directory would have its data and its socket there. Otherwise both are in a common directory, which some
+ * systems clean up: only for what may be lost.
+ */
+export function isOwnPlace(dir: string): boolean {
+  const wanted = path.resolve(dir);
+  mkdirSync(wanted, { recursive: true });
+  return isReachable(wanted, postgresAccount()) && isShort(path.join(wanted, 'run'));
+}
+
 const maxSocketPathBytes = 107;
 const socketName = '.s.PGSQL.5432';
 
 /** The kernel bounds the whole path of a socket. */
 function shortDir(homeDir: string): string {
   const inHome = path.join(homeDir, 'run');
-  if (Buffer.byteLength(path.join(inHome, socketName)) <= maxSocketPathBytes) return inHome;
+  if (isShort(inHome)) return inHome;
   return path.join(
     commonDirFor('pgsocket', homeDir, () => undefined),
     'run',
   );
+}
+
+/** Whether a socket may be in this directory. */
+function isShort(dir: string): boolean {
+  return Buffer.byteLength(path.join(dir, socketName)) <= maxSocketPathBytes;
 }
 
 /** Makes a directory that only the account, and root, can enter. */

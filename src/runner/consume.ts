@@ -9,14 +9,12 @@ import { pause } from '../base/runtime/pause.ts';
 import type { BrokerConnection, BrokerMessage, BrokerStream } from './broker.ts';
 import { factsOf, type ReceivedCall, readCall } from './call.ts';
 import { RunnerError } from './errors.ts';
-import type { Teller } from './hooks.ts';
 import { requireWhole } from './job.ts';
 import { keepLease } from './lease.ts';
 import { createLeaseDesk, type LeaseDesk } from './lease-desk.ts';
 import type { Outcome } from './outcome.ts';
+import type { PollParts } from './poll.ts';
 import { createReporterOf } from './report.ts';
-import type { Runs } from './runs.ts';
-import type { Slots } from './slots.ts';
 
 export interface ConsumeOptions {
   /** The connection to the broker, which the runner's author makes and closes: `await connect({ servers })`. */
@@ -35,17 +33,7 @@ export interface ConsumeOptions {
   readonly leaseSecs?: number | undefined;
 }
 
-interface ConsumeParts {
-  readonly runs: Runs;
-  readonly slots: Slots;
-  readonly tell: Teller;
-  /** Aborts when no more calls are wanted. */
-  readonly stopping: AbortSignal;
-  /** Aborts when the runner waits for nothing any more. */
-  readonly over: AbortSignal;
-  /** Called for each call that the runner starts. */
-  readonly track: (serving: Promise<void>) => void;
-}
+type ConsumeParts = Omit<PollParts, 'services'>;
 
 interface ConsumeContext extends ConsumeParts {
   readonly desk: LeaseDesk;

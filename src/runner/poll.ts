@@ -25,7 +25,7 @@ export interface PollOptions {
   readonly waitSecs?: number | undefined;
 }
 
-interface PollParts {
+export interface PollParts {
   /** Of the jobs. */
   readonly services: readonly number[];
   readonly runs: Runs;

@@ -27,7 +27,7 @@ export interface PushAnswer {
  * 503 says that the runner has no room: the call loses no attempt. 429 and other 5xx are failed attempts, other 4xx dead letters; 410
  * would pause the whole runner.
  */
-const statuses: Readonly<Record<Refused['code'] | Retry['code'], number>> = {
+export const pushStatuses: Readonly<Record<Refused['code'] | Retry['code'], number>> = {
   call_malformed: 400,
   job_unknown: 404,
   trigger_not_wired: 403,
@@ -58,7 +58,7 @@ export async function answerPush(
   if (!call) {
     const message = `call ${verification.id} lacks what every call has`;
     tell.error(new RunnerError('call_malformed', message));
-    return problem(statuses.call_malformed, 'call_malformed', message);
+    return problem(pushStatuses.call_malformed, 'call_malformed', message);
   }
   const done = new AbortController();
   try {
@@ -99,11 +99,11 @@ function answerOf(outcome: Outcome): PushAnswer {
       return { status: 200, headers: { 'content-type': result.contentType }, body: result.body };
     }
     case 'refused':
-      return problem(statuses[outcome.code], outcome.code, outcome.message);
+      return problem(pushStatuses[outcome.code], outcome.code, outcome.message);
     case 'retry': {
       const { code, message, afterSecs } = outcome;
       const wait = afterSecs === undefined ? {} : { 'retry-after': String(Math.ceil(afterSecs)) };
-      return problem(statuses[code], code, message, wait);
+      return problem(pushStatuses[code], code, message, wait);
     }
     case 'lost':
       return problem(503, outcome.code, outcome.message);

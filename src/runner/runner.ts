@@ -28,7 +28,7 @@ export interface RunnerOptions extends Hooks {
 export interface Runner {
   /** Takes pushed calls. Rejects if the address is taken. */
   listen(options: ListenOptions): Promise<Listening>;
-  /** The same for your own server. Never rejects. */
+  /** The same for your own server. Rejects only without a secret. */
   handle(request: PushRequest, options: { readonly secret: string }): Promise<PushAnswer>;
   /**
    * Fetches calls until the runner stops: resolves then. Rejects with a RunnerError if the gateway refuses this

@@ -7,7 +7,7 @@ import { seconds, withRig } from './rig.ts';
 import { makeRun, type RunReport, scheduleOf } from './run.ts';
 import { describeSchedule } from './describe-schedule.ts';
 import { type Feature, features, type ScenarioKind } from './schedule.ts';
-import { creditSteps, gatewaySteps } from './steps.ts';
+import { creditSteps, gatewaySteps, routeSteps } from './steps.ts';
 import { startEnvironment } from './environment.ts';
 
 export interface ChaosOptions {
@@ -43,6 +43,7 @@ export async function makeRuns(options: ChaosOptions): Promise<RunReport[]> {
   const random = createRandom(seed);
   const rotation = random.fork('rotation').shuffled(gatewaySteps);
   const creditRotation = random.fork('credit rotation').shuffled(creditSteps);
+  const routeRotation = random.fork('route rotation').shuffled(routeSteps);
   return withRig(async (rig) => {
     const environment = await startEnvironment(rig, random.fork('world'), options.root);
     const reports: RunReport[] = [];
@@ -54,6 +55,7 @@ export async function makeRuns(options: ChaosOptions): Promise<RunReport[]> {
         run,
         rotation,
         creditRotation,
+        routeRotation,
         processes,
         scenarioCount: scenarios,
         loadMs: options.loadMs ?? defaultLoadMs,
@@ -91,6 +93,7 @@ function progressLine(
   if (schedule.turnover) strikes.push(schedule.turnover.kind);
   if (schedule.isSiege) strikes.push('siege');
   if (schedule.hasCredit) strikes.push('credit');
+  if (schedule.hasRoutes) strikes.push('routes');
   const verdict = violations.length === 0 ? 'sound' : `${violations.length} VIOLATIONS`;
   return (
     `run ${String(run + 1).padStart(2)}/${runs}  ${processes} gateway${processes > 1 ? 's' : ' '}  ${seconds(ms)}  ` +

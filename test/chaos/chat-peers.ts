@@ -12,6 +12,7 @@ import {
   startHttpProxy,
 } from '../support/http-proxy.ts';
 import type { PeerParts } from './peers.ts';
+import type { Step } from './steps.ts';
 import { countAsked, type Records } from './records.ts';
 
 type Forward = () => Promise<Answer>;
@@ -35,15 +36,16 @@ export function startUpstreamProxy(
       const reply = await applyFault(fault, forward, faults);
       if (reply !== 'cut' && reply.status === 200) seen.begun += 1;
       if (await strike('after_upstream')) return 'cut';
-      return reply === 'cut' ? reply : inPieces(reply, fault, { faults, strike });
+      return reply === 'cut' ? reply : inPieces(reply, fault, { faults, strike }, 'during_stream');
     },
   );
 }
 
-function inPieces(reply: Answer, { kind }: Fault, { faults, strike }: PeerParts): Reply {
+/** The answer of an upstream, in pieces where the fault says so, with a step in its middle. */
+export function inPieces(reply: Answer, { kind }: Fault, { faults, strike }: PeerParts, step: Step): Answer {
   if (kind !== 'pieces' && kind !== 'cut_midway' && kind !== 'hang_midway') return reply;
   const midway = async (): Promise<boolean> => {
-    if (await strike('during_stream')) return false;
+    if (await strike(step)) return false;
     if (kind === 'hang_midway') await faults.pause(60_000);
     return kind === 'pieces';
   };

@@ -31,7 +31,7 @@ export async function payTakenQuote(running: RunningScenario): Promise<void> {
       asset: accepted.asset.toLowerCase() as Address,
       nonce: payload.authorization.nonce as Hex,
       quoteDigest: accepted.extra['quoteDigest'] as Hex,
-      method: 'POST',
+      method: request.method ?? 'POST',
       path: request.path,
       bodySha256: sha256(request.body),
     });

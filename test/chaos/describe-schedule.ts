@@ -12,6 +12,7 @@ export function describeSchedule({
   configs,
   scenarios,
   hasCredit,
+  hasRoutes,
   hasOperator,
 }: Schedule): string[] {
   return [
@@ -30,6 +31,7 @@ export function describeSchedule({
         `the clock of ${of === 'database' ? of : `gateway ${of + 1}`} is wrong by ${bySecs} s at ${atMs} ms for ${forMs} ms`,
     ),
     ...(hasCredit ? ['gateways serve chat and sell credit'] : []),
+    ...(hasRoutes ? ['gateways sell routes'] : []),
     ...(hasOperator ? ['an operator refunds, and another one queues dead letters again'] : []),
     ...configs.map(
       ({ markupBps, quoteTtlSecs, confirm, hasQuoteKey }, index) =>

@@ -5,8 +5,10 @@ import {
   type DatabaseFault,
   type Fate,
   hasCredit,
+  hasRoutes,
   type Outage,
   type Reorg,
+  routesEvery,
   type ScheduleOptions,
   siegeEvery,
   type Strike,
@@ -98,7 +100,12 @@ export function makeStrikes(random: Random, options: ScheduleOptions): Strike[] 
     what,
     ms: random.between(500, 2_500),
   });
-  if (hasCredit(options)) strikes.push(...makeCreditStrikes(random.fork('credit'), options));
+  if (hasCredit(options))
+    strikes.push(...makeFurtherKills(random.fork('credit'), options.creditRotation, run));
+  if (hasRoutes(options))
+    strikes.push(
+      ...makeFurtherKills(random.fork('routes'), options.routeRotation, Math.floor(run / routesEvery)),
+    );
   if (random.chance(0.6)) strikes.push(freeze(random.pick(appends), 'freeze_gateway'));
   if (random.chance(0.4)) {
     strikes.push(freeze(random.pick(appends.filter((step) => step.startsWith('during'))), 'freeze_backend'));
@@ -116,10 +123,10 @@ export function makeStrikes(random: Random, options: ScheduleOptions): Strike[] 
   return strikes;
 }
 
-/** Two more kills, at steps of credit and spends. */
-function makeCreditStrikes(random: Random, { creditRotation, run }: ScheduleOptions): Strike[] {
+/** Two more kills, at steps of credit and spends, or of routes. */
+function makeFurtherKills(random: Random, rotation: readonly Step[], turn: number): Strike[] {
   return [0, 1].flatMap((offset) => {
-    const step = creditRotation[(2 * run + offset) % creditRotation.length];
+    const step = rotation[(2 * turn + offset) % rotation.length];
     const [nth, ms] = [random.between(1, 3), random.between(100, 1_500)];
     return step ? { step, nth, what: 'kill_gateway' as const, ms } : [];
   });

@@ -2,6 +2,10 @@ import type { Random } from './random.ts';
 import {
   creditKinds,
   hasCredit,
+  hasRoutes,
+  type JobName,
+  routeJobs,
+  routeKinds,
   type Scenario,
   type ScenarioKind,
   type ScheduleOptions,
@@ -38,17 +42,25 @@ const version2Kinds: ReadonlySet<ScenarioKind> = new Set([
 export function makeScenario(random: Random, index: number, options: ScheduleOptions): Scenario {
   const slow = slowKinds(options)[index];
   const picked = pickKind(random);
-  const kind = options.kind ?? creditKindOf(index, options) ?? slow ?? picked;
+  const isRouted = usesRoute(index, options);
+  const kind =
+    options.kind ??
+    creditKindOf(index, options) ??
+    slow ??
+    (isRouted ? routeKinds[((options.run + index) >> 1) % routeKinds.length] : undefined) ??
+    picked;
   // a delegated caller's signature is for one body, and its payment is never delivered once it was refused
   const other = kind === 'bound_rivals' || kind === 'taken_quote' ? 'leased' : 'delegated';
-  const job =
+  const job: JobName =
     kind === 'credit_buyer'
       ? 'top_up'
-      : kind === 'nonce_rivals' || kind === 'spent_nonce'
-        ? 'delegated'
-        : random.pick(['pushed', 'pushed', 'leased', 'leased', other] as const);
+      : isRouted
+        ? random.pick(routeJobs)
+        : kind === 'nonce_rivals' || kind === 'spent_nonce'
+          ? 'delegated'
+          : random.pick(['pushed', 'pushed', 'leased', 'leased', other] as const);
   // a version 1 payment names no quote, has no id, and always uses the first token
-  const isVersion2 = version2Kinds.has(kind);
+  const isVersion2 = isRouted || version2Kinds.has(kind);
   const version = !isVersion2 && random.chance(0.15) ? 1 : 2;
   return {
     id: `v${index}`,
@@ -73,6 +85,14 @@ function slowKinds({ run, processes }: ScheduleOptions): readonly ScenarioKind[]
 function creditKindOf(index: number, options: ScheduleOptions): ScenarioKind | undefined {
   const isHalf = index % 2 === 1 && index > slowKinds(options).length;
   return hasCredit(options) && isHalf ? creditKinds[(index >> 1) % creditKinds.length] : undefined;
+}
+
+/** In a run with routes, half of the scenarios, behind the slow ones. */
+function usesRoute(index: number, options: ScheduleOptions): boolean {
+  return (
+    hasRoutes(options) &&
+    (options.kind === 'leaver' || (index % 2 === 1 && index > slowKinds(options).length))
+  );
 }
 
 /** Who attacks in a siege; all others are honest. */

@@ -55,6 +55,8 @@ export type Place =
   | 'query'
   /** A model's server. */
   | 'upstream'
+  /** The upstream of a route. */
+  | 'route_upstream'
   /** The chain of spends. */
   | 'spend_rpc'
   /** An append that credits a top-up. */
@@ -135,6 +137,21 @@ const perMille: Readonly<Record<Place, Partial<Record<FaultKind, number>>>> = {
     hang_before: 15,
     hang_after: 20,
     pieces: 300,
+    cut_midway: 60,
+    hang_midway: 20,
+  },
+  route_upstream: {
+    delay: 60,
+    cut_before: 40,
+    cut_after: 40,
+    duplicate: 20,
+    error_before: 50,
+    error_after: 40,
+    garbage_after: 20,
+    hang_before: 15,
+    hang_after: 20,
+    late: 15,
+    pieces: 350,
     cut_midway: 60,
     hang_midway: 20,
   },

@@ -13,8 +13,8 @@ type Moment = 'before_verify' | 'before_settle';
 export interface FrontRunner {
   /** Has a payment submitted when it first reaches the facilitator at that moment. */
   plan(payment: Payment, moment: Moment): void;
-  /** Submits what was planned for this moment. */
-  run(nonce: string, moment: Moment): Promise<void>;
+  /** Submits what was planned for this moment. True if it has landed so. */
+  run(nonce: string, moment: Moment): Promise<boolean>;
   /** Submits it now. False if it reverts: another submission was faster. */
   submit(payment: Payment): Promise<boolean>;
   /** The same in a transaction with logs of more than 2 MiB. */
@@ -55,9 +55,11 @@ export function createFrontRunner(chain: ChainLocation, gate: ChainGate, faults:
     plan: (payment, moment) => void planned.set(payment.payload.authorization.nonce, { payment, moment }),
     async run(nonce, moment) {
       const due = planned.get(nonce);
-      if (due?.moment !== moment) return;
+      if (due?.moment !== moment) return false;
       planned.delete(nonce);
-      if (await submit(due.payment)) faults.count(`front-run ${moment}`, nonce.slice(0, 10));
+      const hasLanded = await submit(due.payment);
+      if (hasLanded) faults.count(`front-run ${moment}`, nonce.slice(0, 10));
+      return hasLanded;
     },
     submit,
     submitInLongTransaction: (payment) => sendInTurn(() => landInLongTransaction(chain.url, payment)),

@@ -1,4 +1,5 @@
 import { type ChatConfigValues, chatTables, chatTop } from './chat-config.ts';
+import { longestKeptBytes, type RouteConfigValues, routeTables } from './route-config.ts';
 import { noteSigner } from '../../src/base/values/log/checkpoint.ts';
 import type { Address } from '../../src/base/values/primitives.ts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
@@ -19,6 +20,8 @@ export interface GatewayConfigValues {
   readonly maxAttempts?: number;
   /** Undefined for a gateway that serves paid jobs alone. */
   readonly chat?: Omit<ChatConfigValues, 'token'> | undefined;
+  /** Undefined for a gateway that sells no routes. */
+  readonly routes?: RouteConfigValues | undefined;
   /** Default 0: no load balancer. */
   readonly drainDelaySecs?: number;
   /** Of `[limits]` for calls that are not done; left out, the program's. */
@@ -127,6 +130,7 @@ max_attempts = ${values.maxAttempts ?? 12}
 backoff_cap_ms = 200
 timeout_ms = 1_500
 lease_secs = 2
+${values.routes === undefined ? '' : `max_result_bytes = ${longestKeptBytes}`}
 
 [[networks]]
 id = "eip155:84532"
@@ -160,5 +164,6 @@ net_rpc_url = "${rpcUrl}"
 net_contract = "${values.network.registry}"
 ${values.log === undefined ? '' : logTables(values.log)}
 ${values.chat === undefined ? '' : chatTables({ ...values.chat, token: first })}
+${values.routes === undefined ? '' : routeTables(values.routes)}
 ${tables}`;
 }

@@ -12,6 +12,8 @@ import type { Scope } from './rig.ts';
 export interface GatewaySlot {
   readonly name: string;
   readonly url: string;
+  /** Where it sells routes; undefined where it sells none. */
+  readonly routesUrl: string | undefined;
   readonly configFile: string;
   /** SIGKILL; false where nothing runs. */
   kill(): boolean;
@@ -37,8 +39,10 @@ export interface GatewaySlotOptions {
   readonly name: string;
   /** Where its configuration is written. */
   readonly dir: string;
-  /** Its configuration, but for its port. */
-  readonly config: Omit<GatewayConfigValues, 'port'>;
+  /** Its configuration, but for its ports. */
+  readonly config: Omit<GatewayConfigValues, 'port' | 'routes'>;
+  /** The upstream of its routes; left out, it sells none. */
+  readonly routeUpstreamUrl?: string | undefined;
   /** The folder that holds `src/`; left out, this repository. */
   readonly root?: string;
   readonly databaseUrl: string;
@@ -58,6 +62,8 @@ const serveScript = path.join(import.meta.dirname, 'serve.ts');
 export const chaosConstants = {
   log: { sealEveryMs: 20 },
   chat: { failedAuthPerMinute: 1_000 },
+  // longer than a freeze
+  routes: { leaseSecs: 6 },
   spend: { claimMarginSecs: 60, authorizeTimeoutMs: 3_000, nonceWaitMs: 1_000 },
 } as const satisfies ConstantChanges;
 
@@ -65,13 +71,24 @@ export const chaosConstants = {
 export async function startGatewaySlot(scope: Scope, options: GatewaySlotOptions): Promise<GatewaySlot> {
   const port = await freePort();
   const configFile = path.join(options.dir, `gateway-${options.name}.toml`);
-  writeFileSync(configFile, gatewayConfig({ ...options.config, port }));
-  const slot = createGatewaySlot(options, `http://127.0.0.1:${port}`, configFile);
+  const upstreamUrl = options.routeUpstreamUrl;
+  const routes = upstreamUrl === undefined ? undefined : { upstreamUrl, port: await freePort() };
+  writeFileSync(configFile, gatewayConfig({ ...options.config, port, routes }));
+  const slot = createGatewaySlot(options, urlAt(port), routes && urlAt(routes.port), configFile);
   scope.defer(() => slot.stop());
   return slot;
 }
 
-function createGatewaySlot(options: GatewaySlotOptions, url: string, configFile: string): GatewaySlot {
+function urlAt(port: number): string {
+  return `http://127.0.0.1:${port}`;
+}
+
+function createGatewaySlot(
+  options: GatewaySlotOptions,
+  url: string,
+  routesUrl: string | undefined,
+  configFile: string,
+): GatewaySlot {
   const { root = repositoryRoot, isExcused = () => false } = options;
   const faults: string[] = [];
   let logs = '';
@@ -147,6 +164,7 @@ function createGatewaySlot(options: GatewaySlotOptions, url: string, configFile:
   return {
     name: options.name,
     url,
+    routesUrl,
     configFile,
     faults,
     log: () => logs + (child?.log() ?? ''),

@@ -62,16 +62,18 @@ export async function flood(running: RunningScenario): Promise<void> {
   let left = floodRequests;
   const flooders = Array.from({ length: floodersAtOnce }, async () => {
     while (left-- > 0 && !parts.deadline.aborted) {
-      const [method, path] = random.pick(random.chance(0.7) ? jobRoutes : openRoutes);
+      const isForJob = random.chance(0.7);
+      const [method, path] = random.pick(isForJob ? jobRoutes : openRoutes);
       const body = method === 'POST' ? random.hex32().repeat(random.between(1, 100)) : undefined;
       const headers = random.chance(0.3)
         ? { 'x-payment': Buffer.from(random.hex32()).toString('base64') }
         : {};
       const init = { method, headers: { 'content-type': 'text/plain', ...headers }, signal: parts.deadline };
-      await requestAs('flooder', random.pick(parts.urls) + path, {
+      const status = await requestAs('flooder', random.pick(parts.urls) + path, {
         ...init,
         ...(body === undefined ? {} : { body }),
       });
+      if (isForJob && status !== undefined) parts.records.floodStatuses.push(status);
     }
   });
   await Promise.all([...flooders, withholdBodies(running)]);

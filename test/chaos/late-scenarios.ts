@@ -47,7 +47,7 @@ const longestWaitMs = 15_000;
 
 /**
  * A payment is sent just before its quote ends, and the append of its start is stalled. When the quote has ended its client asks the other
- * gateways: if they refuse the payment, it must not be started any more.
+ * gateways, or the only one again: if they refuse the payment, it must not be started any more.
  */
 export async function payAtTheLastMoment(running: RunningScenario): Promise<void> {
   const { parts, random, request } = running;
@@ -65,7 +65,7 @@ export async function payAtTheLastMoment(running: RunningScenario): Promise<void
   const first = askAt([url], 'first');
   await Promise.race([stall.begun, first, wait(longestStartMs)]);
   await wait(endMs + 100 - Date.now());
-  await askAt(others, 'again').finally(() => stall.letGo());
+  await askAt(others.length > 0 ? others : [url], 'again').finally(() => stall.letGo());
   await first;
 }
 

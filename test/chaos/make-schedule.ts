@@ -10,7 +10,14 @@ import {
 import { makeScenario, makeSiegeScenario } from './draw-scenarios.ts';
 import { type ConfigVariant, siegeConfig } from './gateway-config.ts';
 import type { Random } from './random.ts';
-import { hasCredit, mayHaveOperator, siegeEvery, type Schedule, type ScheduleOptions } from './schedule.ts';
+import {
+  hasCredit,
+  hasRoutes,
+  mayHaveOperator,
+  siegeEvery,
+  type Schedule,
+  type ScheduleOptions,
+} from './schedule.ts';
 
 /** The schedule of a run: a function of the seed and the options alone. */
 export function makeSchedule(random: Random, options: ScheduleOptions): Schedule {
@@ -46,6 +53,7 @@ function makeUsual(random: Random, options: ScheduleOptions): Schedule {
     scenarios: makeEach(random, options, makeScenario),
     isSiege: false,
     hasCredit: sellsCredit,
+    hasRoutes: hasRoutes(options),
     hasOperator: !turnover && mayHaveOperator(options),
   };
 }
@@ -78,6 +86,7 @@ function makeSiege(random: Random, options: ScheduleOptions): Schedule {
     scenarios: makeEach(random, options, makeSiegeScenario),
     isSiege: true,
     hasCredit: false,
+    hasRoutes: false,
     hasOperator: false,
   };
 }

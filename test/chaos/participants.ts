@@ -13,6 +13,7 @@ import {
   type StrikeHere,
 } from './peers.ts';
 import { type PostgresProxy, startPostgresProxy } from './postgres-proxy.ts';
+import { startRouteUpstream, startRouteUpstreamProxy } from './route-upstream.ts';
 import type { RunParts } from './run-parts.ts';
 import { type RunnerSlot, startRunnerSlot } from './runner-slot.ts';
 import { injectWireFaults } from './wire-faults.ts';
@@ -35,9 +36,10 @@ export async function startParticipants(parts: RunParts): Promise<Participants> 
   const pushPort = await freePort();
   const { holdMs } = schedule;
   const pusher = startRunnerSlot(scope, { mode: 'push', where: String(pushPort), holdMs });
+  const api = schedule.hasRoutes ? await startRouteUpstream(scope) : undefined;
   const gateways = await Promise.all(
     schedule.configs.map((variant, index) =>
-      startGatewayWithProxies(parts, variant, index, pushPort, pusher, { proxies, wires }),
+      startGatewayWithProxies(parts, variant, index, { pushPort, api }, pusher, { proxies, wires }),
     ),
   );
   let turn = 0;
@@ -63,7 +65,7 @@ async function startGatewayWithProxies(
   parts: RunParts,
   variant: ConfigVariant,
   index: number,
-  pushPort: number,
+  { pushPort, api }: { readonly pushPort: number; readonly api: string | undefined },
   pusher: RunnerSlot,
   { proxies, wires }: { proxies: (HttpProxy | PostgresProxy)[]; wires: PostgresProxy[] },
 ): Promise<GatewaySlot> {
@@ -92,6 +94,7 @@ async function startGatewayWithProxies(
   const upstream = hasCredit
     ? kept(await startUpstreamProxy(environment.modelUrl, peer, records))
     : undefined;
+  const routed = api === undefined ? undefined : kept(await startRouteUpstreamProxy(api, peer, records));
   const slot: GatewaySlot = await startGatewaySlot(scope, {
     name: String(index + 1),
     dir,
@@ -106,6 +109,7 @@ async function startGatewayWithProxies(
       log: turnover?.hasLog ? { folder: path.join(dir, `${database}-log`), everyMs: 20 } : undefined,
       chat: upstream && { upstreamUrl: upstream.url, recipient },
     },
+    routeUpstreamUrl: routed?.url,
     clockFile: parts.clocks.fileOf(index),
     databaseUrl: `postgresql://postgres@127.0.0.1:${wire.port}/${database}`,
     // the gateway may end when the database is down or a fault cuts its connection

@@ -89,7 +89,8 @@ export function startFacilitatorProxy(
     const { from, nonce } = call.paymentPayload.payload.authorization;
     if (place === 'settle') records.settles.set(nonce, Date.now());
     if (await strike(`before_${place}`)) return 'cut';
-    await frontRunner.run(nonce, `before_${place}`);
+    if ((await frontRunner.run(nonce, `before_${place}`)) && place === 'verify')
+      records.landedBeforeVerify.add(nonce);
     const { signature } = call.paymentPayload.payload;
     const about = { network: call.paymentRequirements.network, payer: from };
     const planned = await ambushes.answer({ place, nonce, signature, about }, forward);

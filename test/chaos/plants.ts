@@ -2,6 +2,7 @@ import { type Edit, withEdits } from '../support/planted-copy.ts';
 import { contestedPlants } from './contested-plants.ts';
 import { creditPlants } from './credit-plants.ts';
 import type { Plant, PlantRow } from './plant.ts';
+import { routePlants } from './route-plants.ts';
 
 /** A payment that may still land frees its payer's id for it and its caller nonce. */
 const freedAtWatch = (columns: string): Edit => ({
@@ -83,6 +84,15 @@ const rows: readonly PlantRow[] = [
     file: 'src/jobs/use-cases/check-payment.ts',
     find: `return refusal(request, 'payment_use_unknown', { digest });`,
     replace: `return rejected;`,
+    also: [
+      {
+        file: 'src/jobs/use-cases/answer-refusal.ts',
+        find: `    case 'unsure':
+      return 'payment_use_unknown';`,
+        replace: `    case 'unsure':
+      return undefined;`,
+      },
+    ],
     caughtBy: ['refused_though_paid'],
     reachedBy: { kind: 'exact', having: 'outages', runs: 200 },
   },
@@ -108,14 +118,6 @@ const rows: readonly PlantRow[] = [
     find: `        at.hash === settlement.blockHash ||`,
     replace: `        at.hash !== undefined ||`,
     caughtBy: ['call_without_transfer', 'wrong_evidence'],
-    reachedBy: { having: 'reorgs', runs: 200 },
-  },
-  {
-    name: 'unpaid-call-delivered-again',
-    file: 'migrations/functions/append.sql',
-    find: `else case call.status when 'unpaid' then 'pending' else 'ready' end end,`,
-    replace: `else 'ready' end,`,
-    caughtBy: ['illegal_transition'],
     reachedBy: { having: 'reorgs', runs: 200 },
   },
   {
@@ -151,9 +153,9 @@ const rows: readonly PlantRow[] = [
     also: [
       {
         file: 'src/payments/use-cases/record-settlement.ts',
-        find: `      if (current.version === started.version) return { kind: 'superseded' };
-      return recordOutcome(context, current, outcome);`,
-        replace: `      if (current.version === started.version) return { kind: 'superseded' };
+        find: `      if (current.version === started.version && !isLeaseRefused) return { kind: 'superseded' };
+      return recordOutcome(context, current, isLeaseRefused ? { ...outcome, lease: undefined } : outcome);`,
+        replace: `      if (current.version === started.version && !isLeaseRefused) return { kind: 'superseded' };
       const decision = decide(started.state, outcome);
       if (decision.kind === 'record')
         await context.lane.append({ stream: started.digest, events: decision.events }, { urgent: true });
@@ -198,7 +200,7 @@ const rows: readonly PlantRow[] = [
     file: 'src/jobs/use-cases/job-request.ts',
     find: `  charge.take(client);\n`,
     replace: ``,
-    caughtBy: ['ledger_flooded'],
+    caughtBy: ['flood_served'],
     reachedBy: { having: 'siege', runs: 60 },
   },
   {
@@ -234,23 +236,6 @@ const rows: readonly PlantRow[] = [
     reachedBy: { kind: 'bound_rivals', scenarios: 10 },
   },
   {
-    name: 'recovered-payment-delivered-without-a-new-signature',
-    file: 'src/jobs/use-cases/redeliver.ts',
-    find: `
-    (await checkSignature(context, request, decoded, known)) ??`,
-    replace: ``,
-    also: [
-      {
-        // otherwise the event's schema refuses it
-        file: 'src/jobs/use-cases/redeliver.ts',
-        find: `(request.redeliverySignature ?? '')`,
-        replace: `(request.redeliverySignature ?? '0x00')`,
-      },
-    ],
-    caughtBy: ['accepted_for_another_request', 'wrong_work'],
-    reachedBy: { kind: 'taken_quote', scenarios: 12, runs: 20 },
-  },
-  {
     name: 'lost-appends-ignored',
     file: 'src/ledger/store/flusher.ts',
     find: `appendStatement(laneId, flusherId, number, acknowledged.batchNo, commands)`,
@@ -280,6 +265,7 @@ const rows: readonly PlantRow[] = [
   },
   ...contestedPlants,
   ...creditPlants,
+  ...routePlants,
 ];
 
 export const plants: readonly Plant[] = rows.map(withEdits);

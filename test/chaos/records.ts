@@ -23,6 +23,8 @@ export interface Attempt {
   readonly reason?: string | undefined;
   readonly callId?: number | undefined;
   readonly digest?: string | undefined;
+  /** What the upstream of a route answered: whether it was charged, and the hash of its body, if that arrived whole. */
+  readonly answer?: { readonly isCharged: boolean; readonly sha256: string | undefined } | undefined;
 }
 
 /** A client that repeats one payment with one request until the answer is definite. */
@@ -30,10 +32,29 @@ export interface Presentation {
   readonly scenario: string;
   readonly signed: SignedOnce;
   readonly version: 1 | 2;
+  readonly method: string;
   readonly path: string;
   readonly body: string;
   readonly attempts: Attempt[];
-  end: 'accepted' | 'refused' | 'left' | 'unanswered';
+  /** `closed`: it is paid, and its refund is due or its answer is not stored any more. */
+  end: 'accepted' | 'refused' | 'closed' | 'left' | 'unanswered';
+}
+
+/** One request of a gateway to the upstream of a route, as its proxy saw it. Times are in milliseconds of this machine's clock. */
+export interface RouteCall {
+  readonly method: string;
+  readonly path: string;
+  readonly bodySha256: string;
+  /** The digest of the quote that is paid. */
+  readonly stream: string;
+  readonly callId: number;
+  readonly attempt: number;
+  readonly idempotencyKey: string;
+  readonly askedAt: number;
+  /** When the gateway had the answer, or was gone. */
+  endedAt: number | undefined;
+  /** Undefined where it was not whole. */
+  answer: { readonly status: number; readonly sha256: string } | undefined;
 }
 
 /** One request for a completion and what came of it. */
@@ -98,12 +119,17 @@ export interface Records {
   readonly transactions: Map<string, string>;
   /** Payments that a third party landed after the gateway had refused them, and when. */
   readonly landedLate: Map<string, number>;
+  /** The nonces of payments that a third party landed after their request, and before anyone had verified them. */
+  readonly landedBeforeVerify: Set<string>;
   /** Payments whose nonce their payer has cancelled, or used for something else. */
   readonly voided: Set<string>;
   /** Payments whose transfers a reorg removed; some have landed again. */
   readonly reorged: Set<string>;
   /** Addresses that waited for the body of a client without credentials. */
   readonly awaitedBodies: string[];
+  /** The statuses with which a flood of requests for jobs was answered. */
+  readonly floodStatuses: number[];
+  readonly routeCalls: RouteCall[];
   readonly completions: Completion[];
   readonly spends: SignedSpend[];
   /** What the harness granted, by account, in micros. */
@@ -130,9 +156,12 @@ export function createRecords(): Records {
     startSentAt: new Map(),
     transactions: new Map(),
     landedLate: new Map(),
+    landedBeforeVerify: new Set(),
     voided: new Set(),
     reorged: new Set(),
     awaitedBodies: [],
+    floodStatuses: [],
+    routeCalls: [],
     completions: [],
     spends: [],
     grants: new Map(),

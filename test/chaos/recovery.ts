@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
 import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
 import type { Violation } from './checks/violation.ts';
 import type { Environment } from './environment.ts';
@@ -98,6 +99,29 @@ export async function recoverAgain({
   const ended = await recover(environment, url(), participants.gateways[0]?.configFile ?? '');
   faults.trace(`recovered again, exit code ${ended.code}`);
   return failureOf(ended);
+}
+
+/**
+ * After a failover that lost nothing, a gateway is quiet that was down meanwhile, if its anchors lack the last events before its end. The operator
+ * knows that the failover was synchronous.
+ */
+export async function goLiveIfQuiet({
+  environment,
+  url,
+  participants: { gateways },
+  faults,
+}: Omit<RecoveryParts, 'loss'>): Promise<void> {
+  const isQuiet = await Promise.all(
+    gateways.map(async (gateway) => {
+      const answer = await fetch(`${gateway.url}/x402/ready`);
+      return z.object({ quiet: z.literal(true) }).safeParse(await answer.json()).success;
+    }),
+  );
+  const configFile = gateways[isQuiet.indexOf(true)]?.configFile;
+  if (configFile === undefined) return;
+  const why = ['--by', 'chaos', '--why', 'the failover was synchronous'];
+  const { code } = await runTollbook(environment, url(), ['go-live', '--config', configFile, ...why]);
+  faults.trace(`went live, exit code ${code}`);
 }
 
 function failureOf({ code, output }: Ended): Violation[] {

@@ -9,13 +9,17 @@ const pollMs = 50;
  * Replaces the last blocks by empty ones. Of the payments in them some land again, in another transaction; some are cancelled
  * by their payers; the others are left to the gateways.
  */
-export async function reorg(parts: RunParts, { nth, delayMs, depth, fates }: Reorg): Promise<void> {
+export async function reorg(
+  parts: RunParts,
+  { nth, delayMs, depth, fates }: Reorg,
+  isLoadOver: () => boolean,
+): Promise<void> {
   const { environment, payTo, fromBlock, records, frontRunner, gate, faults } = parts;
   const { chain, tokens, payers } = environment;
   const landed = () => readTransfers(chain.url, tokens, payTo, fromBlock);
   while ((await landed()).length < nth) {
     await faults.pause(pollMs);
-    if (faults.over.aborted) return;
+    if (faults.over.aborted || isLoadOver()) return;
   }
   await faults.pause(delayMs);
   const lost = await gate.closedFor(async () => {

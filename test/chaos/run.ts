@@ -13,7 +13,15 @@ import { createFaultInjector, type FaultInjector } from './fault-injector.ts';
 import { createClocks, stepClock } from './clocks.ts';
 import { endSilence, expireLeases, hurryCredit, openCredit } from './idle-credit.ts';
 import { type Prepared, prepareCredit } from './prepare-credit.ts';
-import { ageCall, hurryWatched, openCalls, openConfirmations, pullDueTimes, waitUntilIdle } from './idle.ts';
+import {
+  ageCall,
+  hurryRoutes,
+  hurryWatched,
+  openCalls,
+  openConfirmations,
+  pullDueTimes,
+  waitUntilIdle,
+} from './idle.ts';
 import { createRandom, type Random } from './random.ts';
 import { createScope } from './rig.ts';
 import { provocations } from './hostile-scenarios.ts';
@@ -21,7 +29,8 @@ import { makeSchedule } from './make-schedule.ts';
 import { type DatabaseFault, isCreditKind, type Schedule, type ScheduleOptions } from './schedule.ts';
 import type { Place } from './faults.ts';
 import { type RefundOperator, startRefundOperator } from './refund-operator.ts';
-import { type LedgerRecovery, recoverAgain, recoverLedger } from './recovery.ts';
+import type { SiegeLimits } from './checks/sales.ts';
+import { goLiveIfQuiet, type LedgerRecovery, recoverAgain, recoverLedger } from './recovery.ts';
 import { reorg } from './reorgs.ts';
 import type { RunParts } from './run-parts.ts';
 import { runScenario } from './scenarios.ts';
@@ -139,9 +148,11 @@ async function runWith(parts: RunParts, options: RunOptions, deadline: AbortCont
   const operator = schedule.hasOperator ? await startRefundOperator(parts, urls) : undefined;
   faults.beginLoad();
   const isStarted = (signed: SignedOnce) => isInLedger(url, signed, deadline.signal);
-  const scenarioParts = { ...parts, urls, isStarted, prepared };
+  const routeUrls = participants.gateways.flatMap(({ routesUrl }) => routesUrl ?? []);
+  const scenarioParts = { ...parts, urls, routeUrls, isStarted, prepared };
   if (schedule.hasCredit) void expireLeases(url, AbortSignal.any([faults.over, deadline.signal]));
   let isLoadOver = false;
+  let isTimeUp = false;
   const scenarios = Promise.all(
     schedule.scenarios.map((scenario) => runScenario(scenarioParts, scenario, random.fork(scenario.id))),
   ).finally(() => (isLoadOver = true));
@@ -149,9 +160,11 @@ async function runWith(parts: RunParts, options: RunOptions, deadline: AbortCont
   scenarios.catch(() => {});
   const [lost] = await Promise.all([
     schedule.turnover && turnOver({ ...parts, participants }, schedule.turnover),
-    schedule.isSiege ? sleep(options.loadMs) : waitForLoad(faults, schedule, options),
+    schedule.isSiege
+      ? sleep(options.loadMs)
+      : waitForLoad(faults, schedule, options).finally(() => (isTimeUp = true)),
     ...schedule.databaseFaults.map((databaseFault) => restartDatabase(databaseFault, parts)),
-    ...schedule.reorgs.map((one) => reorg(parts, one)),
+    ...schedule.reorgs.map((one) => reorg(parts, one, () => isTimeUp)),
     ...schedule.clockSteps.map((step) => stepClock(clocks, step, faults)),
   ]);
   let recovery: LedgerRecovery = { found: [], isUnfinished: false };
@@ -173,7 +186,7 @@ async function runWith(parts: RunParts, options: RunOptions, deadline: AbortCont
     sentRefunds: (await operator?.sent()) ?? [],
     found: [...recovery.found, ...foundAgain],
     isClockMoved: schedule.clockSteps.some(({ of }) => of === 'database'),
-    maxOtherEvents: schedule.isSiege ? maxOtherEvents(schedule) : undefined,
+    siegeLimits: schedule.isSiege ? siegeLimits(schedule) : undefined,
     believesLies: schedule.configs.some(({ confirm }) => confirm !== 'required'),
     network: environment,
     url: url(),
@@ -190,16 +203,18 @@ async function runWith(parts: RunParts, options: RunOptions, deadline: AbortCont
     payments: countPayments(records, checked),
     log: [...participants.gateways, ...participants.runners].map(({ log }) => log()).join('\n'),
     ledger: checked.ledger,
-    clients: [...records.presentations, ...records.completions].map(asJson),
+    clients: [...records.presentations, ...records.completions, ...records.routeCalls].map(asJson),
     ms: performance.now() - startedAt,
   };
 }
 
 /** Within its budget, each request of a hostile client may leave a quote and a refusal; honest clients leave some. */
-function maxOtherEvents({ configs, scenarios }: Schedule): number {
-  const budget = configs.reduce((sum, { requestsPerMinute }) => sum + requestsPerMinute, 0);
+function siegeLimits({ configs, scenarios }: Schedule): SiegeLimits {
+  // in one minute, and in the next
+  const budget = 2 * configs.reduce((sum, { requestsPerMinute }) => sum + requestsPerMinute, 0);
   const provokers = scenarios.filter(({ kind }) => kind === 'provoker').length;
-  return 2 * (budget + provokers * provocations) + 4 * scenarios.length + 60;
+  const otherEvents = budget + 2 * provokers * provocations + 4 * scenarios.length + 60;
+  return { otherEvents, floodOffers: budget };
 }
 
 /** Scenarios whose payment must succeed at once. */
@@ -234,12 +249,13 @@ async function restartDatabase(
 
 /** Ends the faults and waits until all work is done. Returns what is left when the time-out has passed. */
 async function waitUntilSettled(
-  { url, records, faults, freezer, clocks, schedule }: RunParts,
+  parts: RunParts,
   participants: Participants,
   operator: RefundOperator | undefined,
   isLoadOver: () => boolean,
 ): Promise<string[]> {
-  const { hasCredit } = schedule;
+  const { url, records, faults, freezer, clocks, schedule } = parts;
+  const { hasCredit, hasRoutes } = schedule;
   const hasClockSteps = schedule.clockSteps.length > 0;
   const hasReorgs = schedule.reorgs.length > 0;
   faults.end();
@@ -248,6 +264,7 @@ async function waitUntilSettled(
   for (const gateway of participants.gateways) gateway.thaw();
   const down = await listDown(participants);
   if (down.length > 0) return down;
+  if (schedule.turnover?.kind === 'synchronous_failover') await goLiveIfQuiet({ ...parts, participants });
   const owner = new pg.Client(url());
   owner.on('error', () => {});
   await owner.connect();
@@ -272,6 +289,7 @@ async function waitUntilSettled(
       // the connection ends with the wait
       hurryWatched(owner, decided())
         .then(() => (hasClockSteps ? pullDueTimes(owner) : undefined))
+        .then(() => (hasRoutes && isLoadOver() ? hurryRoutes(owner) : undefined))
         .then(() => (hasCredit ? hurryCredit(owner) : undefined))
         .catch(() => {})
         .finally(() => (isHurrying = false));

@@ -31,6 +31,8 @@ export interface PayingParts extends ClientParts {
 }
 
 export interface ScenarioParts extends RunParts, ClientParts {
+  /** Where routes are sold. */
+  readonly routeUrls: readonly string[];
   /** By scenario. */
   readonly prepared: ReadonlyMap<string, Prepared>;
   /** Whether the ledger holds this payment's claim. */
@@ -47,7 +49,7 @@ export interface RunningScenario extends Paying {
 export interface Paying {
   readonly parts: PayingParts;
   readonly scenario: Pick<Scenario, 'id' | 'kind' | 'option' | 'version'> &
-    Partial<Pick<Scenario, 'frontRun'>>;
+    Partial<Pick<Scenario, 'frontRun' | 'job'>>;
   readonly random: Random;
   readonly request: JobRequest;
   /** The payer's own id of all payments of this scenario. */
@@ -70,7 +72,8 @@ export async function signThis(
   account: PrivateKeyAccount,
 ): Promise<SignedOnce> {
   const nowSecs = Math.floor(Date.now() / 1_000);
-  const validity = isPoor(scenario) ? { validBefore: String(nowSecs + poorValiditySecs) } : {};
+  const validitySecs = validitySecsOf(scenario);
+  const validity = validitySecs === undefined ? {} : { validBefore: String(nowSecs + validitySecs) };
   const signed = { nonce: random.hex32(), ...validity };
   const signedOffer = await signOffer(offer, { account, option: scenario.option, signed });
   const payment = id
@@ -80,11 +83,15 @@ export async function signThis(
   return parts.records.add(payment);
 }
 
-/** A payment without balance ends only when its authorization expires, so it expires early. */
 const poorValiditySecs = 10;
+/** An upstream that answers first takes its time. */
+const fileValiditySecs = 20;
 
-function isPoor({ kind }: Pick<Scenario, 'kind'>): boolean {
-  return kind === 'poor' || kind === 'late_landing';
+/** A payment without balance ends only when its authorization expires, so it expires early; so does one whose client leaves its upstream unanswered. */
+function validitySecsOf({ kind, job }: Paying['scenario']): number | undefined {
+  const isPoor = kind === 'poor' || kind === 'late_landing';
+  if (job === 'file' && (isPoor || kind === 'quitter')) return fileValiditySecs;
+  return isPoor ? poorValiditySecs : undefined;
 }
 
 /** Mints exactly the amount of one payment to its payer. */
@@ -94,8 +101,8 @@ export function fund({ parts }: RunningScenario, payer: Address, { payment }: Si
 }
 
 function open({ parts, scenario, request }: Paying, signed: SignedOnce): Presentation {
-  const { path, body } = request;
-  const of = { scenario: scenario.id, version: scenario.version, signed, path, body };
+  const { method = 'POST', path, body } = request;
+  const of = { scenario: scenario.id, version: scenario.version, signed, method, path, body };
   const presentation: Presentation = { ...of, attempts: [], end: 'unanswered' };
   parts.records.presentations.push(presentation);
   return presentation;
@@ -109,8 +116,9 @@ export function pay(
   running: Paying,
   signed: SignedOnce,
   random = running.random,
+  leaves = 0,
 ): Promise<Presentation['end']> {
-  return present(running.parts, random, withPayment(running, signed), open(running, signed));
+  return present(running.parts, random, withPayment(running, signed), open(running, signed), leaves);
 }
 
 export async function payLater(

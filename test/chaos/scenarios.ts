@@ -7,6 +7,7 @@ import type { Address } from '../../src/base/values/primitives.ts';
 import { callerHeaders } from '../support/caller.ts';
 import type { Presentation, SignedOnce } from './records.ts';
 import { askForOffer } from './client.ts';
+import { leaveAndReturn, otherRouteRequest, routeRequest } from './route-scenarios.ts';
 import { flood, payWithoutMoney, provokeFacilitator } from './hostile-scenarios.ts';
 import {
   landLate,
@@ -27,7 +28,7 @@ import {
   sign,
   signThis,
 } from './scenario-parts.ts';
-import { jobs, type Scenario, type ScenarioKind } from './schedule.ts';
+import { isOfRoute, jobs, type Scenario, type ScenarioKind } from './schedule.ts';
 import { pause } from './until.ts';
 
 /** Runs the clients of a scenario, and resolves when all of them have finished. */
@@ -36,9 +37,12 @@ export async function runScenario(parts: ScenarioParts, scenario: Scenario, rand
   const refused = scenario.kind === 'reluctant' ? `refuse ${random.between(1, 2)} times ` : '';
   const body = `${refused}${scenario.id} ${random.hex32()} ${'x'.repeat(scenario.bodyBytes)}`;
   const delegated = scenario.job === 'delegated' ? await callerHeaders(body, { nonce: random.hex32() }) : {};
-  const request = { path: jobs[scenario.job].path, body, headers: delegated };
+  const { path } = jobs[scenario.job];
+  const isRouted = isOfRoute({ path: `${path}/` });
+  const request = isRouted ? routeRequest(scenario, body, random) : { path, body, headers: delegated };
   const id = scenario.kind === 'spent_id' ? { paymentId: random.hex32() } : {};
-  await scenarioSteps[scenario.kind]({ parts, scenario, random, request, ...id });
+  const urls = isRouted ? parts.routeUrls : parts.urls;
+  await scenarioSteps[scenario.kind]({ parts: { ...parts, urls }, scenario, random, request, ...id });
 }
 
 type ScenarioStep = (running: RunningScenario) => Promise<unknown>;
@@ -74,7 +78,9 @@ const scenarioSteps: Readonly<Record<ScenarioKind, ScenarioStep>> = {
   impostor: async (running) => {
     const signed = await sign(running, payerOf(running));
     if (!signed) return;
-    const request = { ...running.request, body: `${running.request.body} of another client` };
+    const request = isOfRoute(running.request)
+      ? otherRouteRequest(running.request, running.random)
+      : { ...running.request, body: `${running.request.body} of another client` };
     await Promise.all([
       payLater(running, signed, 'payer', 200),
       payLater({ ...running, request }, signed, 'impostor', 200),
@@ -102,6 +108,7 @@ const scenarioSteps: Readonly<Record<ScenarioKind, ScenarioStep>> = {
   },
 
   bound_rivals: payBoundQuote,
+  leaver: leaveAndReturn,
 
   poor: async (running) => payTwiceWithMoneyForOne(running),
 

@@ -3,7 +3,7 @@ import { drawFault } from './faults.ts';
 import { createRandom } from './random.ts';
 import { describeSchedule } from './describe-schedule.ts';
 import { makeSchedule } from './make-schedule.ts';
-import { creditSteps, gatewaySteps } from './steps.ts';
+import { creditSteps, gatewaySteps, routeSteps } from './steps.ts';
 
 function scheduleOf(seed: string, run: number): string[] {
   const random = createRandom(seed);
@@ -12,6 +12,7 @@ function scheduleOf(seed: string, run: number): string[] {
     makeSchedule(random, {
       rotation,
       creditRotation: [],
+      routeRotation: [],
       run,
       scenarioCount: 20,
       loadMs: 1_000,
@@ -37,17 +38,19 @@ test('what is drawn at one place does not move what is drawn at another', () => 
 test('every named step is killed at within seventy runs, and those of paid jobs within twenty-five', () => {
   const rotation = createRandom('1').shuffled(gatewaySteps);
   const creditRotation = createRandom('1').shuffled(creditSteps);
+  const routeRotation = createRandom('1').shuffled(routeSteps);
   const killed = Array.from({ length: 70 }, (_, run) =>
     makeSchedule(createRandom(`1/${run}`), {
       rotation,
       creditRotation,
+      routeRotation,
       run,
       scenarioCount: 0,
       loadMs: 1_000,
       processes: 1,
     }).strikes.flatMap(({ what, step }) => (what === 'kill_gateway' ? step : [])),
   );
-  expect(new Set(killed.flat())).toEqual(new Set([...gatewaySteps, ...creditSteps]));
+  expect(new Set(killed.flat())).toEqual(new Set([...gatewaySteps, ...creditSteps, ...routeSteps]));
   const first = new Set(killed.slice(0, 25).flat());
   expect(gatewaySteps.filter((step) => !first.has(step))).toEqual([]);
 });

@@ -95,6 +95,8 @@ export type ScenarioKind =
   | 'long_landing'
   /** The payer cancels the nonce of its payment, or uses it for one atom. */
   | 'void_nonce'
+  /** Leaves in the middle of the answer of a route, and sends the same payment again. */
+  | 'leaver'
   /** A payer without balance. */
   | 'unfunded'
   /** A stranger whose payments make the facilitator answer 500. */
@@ -127,9 +129,19 @@ export const jobs = {
   leased: { path: '/x402/jobs/2/0' },
   /** It sells credit, in runs whose gateways serve chat. */
   top_up: { path: '/x402/jobs/9/0' },
+  /** Routes: one whose upstream answers before the payment is settled, and two that are settled first. */
+  file: { path: '/files' },
+  stream: { path: '/streams' },
+  order: { path: '/orders' },
 } as const;
 export type JobName = keyof typeof jobs;
 export const topUpPath = jobs.top_up.path;
+export const routeJobs = ['file', 'stream', 'order'] as const satisfies readonly JobName[];
+
+/** Whether a request is one for a route. */
+export function isOfRoute({ path }: { readonly path: string }): boolean {
+  return routeJobs.some((job) => path.startsWith(`${jobs[job].path}/`));
+}
 
 /** What one client, or a few clients together, do. */
 export interface Scenario {
@@ -154,6 +166,7 @@ export const features = {
   reorgs: ({ reorgs }) => reorgs.length > 0,
   siege: ({ isSiege }) => isSiege,
   credit: (schedule) => schedule.hasCredit,
+  routes: (schedule) => schedule.hasRoutes,
   refunds: ({ hasOperator }) => hasOperator,
 } as const satisfies Readonly<Record<string, (schedule: Schedule) => boolean>>;
 export type Feature = keyof typeof features;
@@ -175,6 +188,8 @@ export interface Schedule {
   readonly isSiege: boolean;
   /** The gateways sell credit and serve chat as well, which is paid by credit and by spends. */
   readonly hasCredit: boolean;
+  /** The gateways sell paths of an HTTP API as well. */
+  readonly hasRoutes: boolean;
   /** An operator refunds what is due, while another one queues dead letters again. */
   readonly hasOperator: boolean;
 }
@@ -196,6 +211,8 @@ export interface ScheduleOptions {
   readonly rotation: readonly Step[];
   /** The same for the steps of credit, in runs that have it. */
   readonly creditRotation: readonly Step[];
+  /** And of routes. */
+  readonly routeRotation: readonly Step[];
   readonly scenarioCount: number;
   /** Clients start within this time. */
   readonly loadMs: number;
@@ -219,4 +236,32 @@ export function isCreditKind(kind: ScenarioKind | undefined): kind is CreditKind
 export function hasCredit({ run, kind }: Pick<ScheduleOptions, 'run' | 'kind'>): boolean {
   if (kind !== undefined) return isCreditKind(kind);
   return run >= firstCreditRun && (run % creditEvery === 0 || run % creditEvery === firstCreditRun);
+}
+
+/** One run of five, which is none of the others: routes, sieges, turnovers and credit do not meet. */
+export const routesEvery = 5;
+/** What clients of routes do, in turn. */
+export const routeKinds = [
+  'honest',
+  'leaver',
+  'twins',
+  'taken_quote',
+  'impostor',
+  'signs_again',
+  'leaver',
+  'exact',
+  'honest',
+  'twins',
+  'late_landing',
+  'quitter',
+  'long_landing',
+  'quote_rivals',
+  'poor',
+  'void_nonce',
+] as const satisfies readonly ScenarioKind[];
+
+export function hasRoutes({ run, kind }: Pick<ScheduleOptions, 'run' | 'kind'>): boolean {
+  if (kind === 'leaver') return true;
+  const isRouted = kind === undefined || routeKinds.some((one) => one === kind);
+  return run % routesEvery === 1 && isRouted;
 }

@@ -54,10 +54,27 @@ export const creditSteps = [
   'after_payout_append',
 ] as const;
 
+/** Those of routes, in runs that have them: what a payment and what an attempt costs is on record before the upstream is asked. */
+export const routeSteps = [
+  'before_route_upstream',
+  'after_route_upstream',
+  'during_route_stream',
+  'before_answer_append',
+  'during_answer_append',
+  'after_answer_append',
+  'before_repeat_append',
+  'during_repeat_append',
+  'after_repeat_append',
+] as const;
+
 /** Where a runner has a call and has not answered yet. */
 export type RunnerStep = 'pushed' | 'leased';
 
-export type Step = (typeof gatewaySteps)[number] | (typeof creditSteps)[number] | RunnerStep;
+export type Step =
+  | (typeof gatewaySteps)[number]
+  | (typeof creditSteps)[number]
+  | (typeof routeSteps)[number]
+  | RunnerStep;
 
 export type Phase =
   | 'start'
@@ -70,7 +87,9 @@ export type Phase =
   | 'earning'
   | 'charge'
   | 'release'
-  | 'payout';
+  | 'payout'
+  | 'answer'
+  | 'repeat';
 
 const phaseOf: Readonly<Record<string, Phase>> = {
   settlement_started: 'start',
@@ -89,6 +108,8 @@ const phaseOf: Readonly<Record<string, Phase>> = {
   spend_released: 'release',
   spend_paid_out: 'payout',
   spend_failed: 'payout',
+  upstream_answered: 'answer',
+  upstream_repeated: 'repeat',
 };
 
 /** The phases that an append belongs to, by its event types. A pushed call is delivered and completed in one append. */

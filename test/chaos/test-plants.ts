@@ -21,6 +21,33 @@ const rows: readonly Row[] = [
     testName: 'two payments never share an idempotency key, also when the database gives a call id out again',
   },
   {
+    name: 'unpaid-call-delivered-again',
+    file: 'migrations/functions/append.sql',
+    find: `else case call.status when 'unpaid' then 'pending' else 'ready' end end,`,
+    replace: `else 'ready' end,`,
+    testFile: 'test/payments/use-cases/confirm.test.ts',
+    testName:
+      'is not delivered again after the attempt that its runner has, and is as soon as its payment is settled',
+  },
+  {
+    name: 'recovered-payment-delivered-without-a-new-signature',
+    file: 'src/jobs/use-cases/redeliver.ts',
+    find: `
+    (await checkSignature(context, request, decoded, known)) ??`,
+    replace: ``,
+    also: [
+      {
+        // otherwise the event's schema refuses it
+        file: 'src/jobs/use-cases/redeliver.ts',
+        find: `(request.redeliverySignature ?? '')`,
+        replace: `(request.redeliverySignature ?? '0x00')`,
+      },
+    ],
+    testFile: 'test/finance/use-cases/recovery/redeliver.test.ts',
+    testName:
+      'a lost payment is never answered with 402, and is delivered only for a new signature of its payer',
+  },
+  {
     name: 'last-look-before-earlier-appends',
     file: 'src/jobs/use-cases/answer-refusal.ts',
     find: `if (!isAppended && (await append(context, nothing)).outcome === 'full')`,
@@ -163,7 +190,7 @@ const rows: readonly Row[] = [
     replace: `{ idle_in_transaction_session_timeout: '0' }`,
     testFile: 'test/ledger/store/migrations.test.ts',
     testName:
-      'each migration is committed by itself and has no limit of time, and a run after a failed one continues there',
+      'migrations, functions and grants are one transaction without a limit of time: after a fault in any of them all is as before',
   },
   {
     name: 'quote-without-credit-buys-at-par',

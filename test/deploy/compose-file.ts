@@ -23,7 +23,6 @@ const service = z.strictObject({
   image: z.string().optional(),
   build: z.strictObject({ context: z.literal('.'), target: z.string() }).optional(),
   platform: z.string().optional(),
-  profiles: texts.default([]),
   user: z.string().optional(),
   init: z.boolean().optional(),
   network_mode: z.string().optional(),
@@ -49,17 +48,19 @@ const file = z.object({
 });
 export type Service = z.infer<typeof service>;
 
-const variable = /\$\{(\w+)(?::\?[^}]*)?\}/g;
+/** With what counts where it is not set or empty. */
+const variable = /\$\{(\w+)(?::-([^}]*))?\}/g;
 
-/** The variables that the file takes from .env. */
-export function variablesOf(text: string): readonly string[] {
-  return [...new Set([...text.matchAll(variable)].map(([, name = '']) => name))];
+/** The variables that the file takes from the environment, with what counts without them; undefined if Compose would warn. */
+export function variablesOf(text: string): ReadonlyMap<string, string | undefined> {
+  return new Map([...text.matchAll(variable)].map(([, name = '', fallback]) => [name, fallback]));
 }
 
 /** Reads the file as Compose does: variables are put into values, not into the text. */
 export function readCompose(text: string, env: Readonly<Record<string, string>>): z.infer<typeof file> {
   const fill = (value: unknown): unknown => {
-    if (typeof value === 'string') return value.replaceAll(variable, (_, name: string) => env[name] ?? '');
+    if (typeof value === 'string')
+      return value.replaceAll(variable, (_, name: string, fallback = '') => env[name] || fallback);
     if (Array.isArray(value)) return value.map(fill);
     if (value === null || typeof value !== 'object') return value;
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, fill(inner)]));
@@ -67,16 +68,13 @@ export function readCompose(text: string, env: Readonly<Record<string, string>>)
   return file.parse(fill(parse(text, { merge: true })));
 }
 
-/** The variables of a .env file. */
-export function readEnv(text: string): Record<string, string> {
-  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-  return Object.fromEntries(
-    lines.map((line) => {
-      const [, name, quoted, plain] = /^([A-Z_]+)=(?:'([^']*)'|([^\s'"#$]*))$/.exec(line) ?? [];
-      if (name === undefined) throw new Error(`no line of a .env file: ${line}`);
-      return [name, quoted ?? plain ?? ''];
-    }),
-  );
+/** The volumes that the file defines, and where the service has each. */
+export function mountsOf({ volumes }: Service): { readonly volume: string; readonly target: string }[] {
+  return volumes.flatMap((mount) => {
+    if (typeof mount !== 'string') return [];
+    const [volume = '', target = ''] = mount.split(':');
+    return [{ volume, target }];
+  });
 }
 
 /** The services, each behind those that it depends on. */

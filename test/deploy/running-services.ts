@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, vi } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
@@ -11,7 +11,7 @@ import { root } from '../support/pages.ts';
 import { endProcessesAround } from '../support/processes.ts';
 import { destroy, type Program, spawnProgram } from '../support/program.ts';
 import { timeLimits } from '../support/time-limits.ts';
-import { inOrder, type Service } from './compose-file.ts';
+import { inOrder, mountsOf, type Service } from './compose-file.ts';
 import { makeImage, type Stage } from './dockerfile.ts';
 import { type Forwarder, startForwarder } from './forwarder.ts';
 
@@ -28,7 +28,7 @@ const devnetPorts = { rpcUrl: 8412, facilitatorUrl: 8413, modelUpstreamUrl: 8415
 /**
  * Runs the services of a compose file as processes on this machine: each with its own variables only, in its image's files, once those
  * that it depends on are started, healthy or at their end. Where the tests run as root, the services do not, and can write to /tmp and
- * only to their volume.
+ * only to volumes.
  */
 export async function runServices(
   services: Readonly<Record<string, Service>>,
@@ -46,22 +46,26 @@ export async function runServices(
   const forwarders = new Map<string, Forwarder>();
   for (const fact of Object.keys(devnetPorts)) forwarders.set(fact, await startForwarder());
   const account = unprivileged();
-  const state = path.join(folder, 'state');
-  mkdirSync(state);
-  if (account) chownSync(state, account.uid, account.gid);
   const here = await mapper(folder, databasePort, forwarders);
+  for (const [name, service] of Object.entries(services)) mountVolumes(folder, name, service, account);
 
-  const launch = (service: Service, words: readonly string[], more: Record<string, string> = {}): Program => {
-    const variables = Object.entries(service.environment).map(([name, value]) => [name, here(value)]);
-    const argv = words.map((word) => (word === 'node' ? process.execPath : here(word)));
+  const launch = (
+    name: string,
+    service: Service,
+    words: readonly string[],
+    more: Record<string, string> = {},
+  ): Program => {
+    const inside = (text: string): string => here(inMounts(folder, name, service, text));
+    const variables = Object.entries(service.environment).map(([key, value]) => [key, inside(value)]);
+    const argv = words.map((word) => (word === 'node' ? process.execPath : inside(word)));
     const cwd = path.join(folder, service.build?.target ?? '');
     return spawnProgram(argv, cwd, { ...Object.fromEntries(variables), ...more }, account);
   };
-  const expectHealthy = (service: Service): Promise<void> =>
+  const expectHealthy = (name: string, service: Service): Promise<void> =>
     vi.waitFor(
       async () => {
         const [, ...words] = service.healthcheck?.test ?? ['CMD'];
-        const { ended } = launch(service, words, { PGPORT: String(databasePort) });
+        const { ended } = launch(name, service, words, { PGPORT: String(databasePort) });
         expect(await ended).toMatchObject({ code: 0 });
       },
       // each is a process
@@ -73,7 +77,7 @@ export async function runServices(
     if (!service) continue;
     for (const [other, { condition }] of Object.entries(service.depends_on)) {
       const dependency = services[other];
-      if (condition === 'service_healthy' && dependency) await expectHealthy(dependency);
+      if (condition === 'service_healthy' && dependency) await expectHealthy(other, dependency);
       if (condition === 'service_completed_successfully')
         expect(await programs.get(other)?.ended).toMatchObject({ code: 0 });
     }
@@ -82,16 +86,48 @@ export async function runServices(
         writeFileSync(here(volume.target), here(readFileSync(path.join(root, volume.source), 'utf8')));
     const stage = stages.get(service.build?.target ?? '');
     if (!stage) {
-      await startDatabase(folder, databasePort, service);
+      await startDatabase(folder, databasePort, {
+        ...service,
+        environment: Object.fromEntries(
+          Object.entries(service.environment).map(([key, value]) => [
+            key,
+            inMounts(folder, name, service, value),
+          ]),
+        ),
+      });
       continue;
     }
     const command = service.command ?? stage.command;
-    const program = launch(service, [...(service.entrypoint ?? stage.entrypoint), ...command]);
+    const program = launch(name, service, [...(service.entrypoint ?? stage.entrypoint), ...command]);
     programs.set(name, program);
     if (service.command === undefined && stage.command.includes('devnet'))
       await connectDevnet(program, forwarders);
   }
   return { programs, databasePort, here };
+}
+
+/** Where a service's volumes are mounted. */
+const mountsIn = (folder: string, name: string): string => path.join(folder, 'mounts', name);
+
+/** Makes a folder for each volume, and for each service links to those that it has. */
+function mountVolumes(folder: string, name: string, service: Service, account: Account | undefined): void {
+  for (const { volume, target } of mountsOf(service)) {
+    const content = path.join(folder, 'volumes', volume);
+    mkdirSync(content, { recursive: true });
+    // as an image's folder gives it to its user, when the volume is new
+    if (account) chownSync(content, account.uid, account.gid);
+    const place = path.join(mountsIn(folder, name), target);
+    mkdirSync(path.dirname(place), { recursive: true });
+    symlinkSync(content, place);
+  }
+}
+
+/** A path in a service's volumes, or of the folder that has them, as it is here. Other texts are returned as they are. */
+function inMounts(folder: string, name: string, service: Service, text: string): string {
+  const isMounted = mountsOf(service).some(
+    ({ target }) => text === target || text.startsWith(`${target}/`) || path.dirname(target) === text,
+  );
+  return isMounted ? path.join(mountsIn(folder, name), text) : text;
 }
 
 /** Undefined if the tests are not run by root, or the account could not enter the repository. */
@@ -111,7 +147,6 @@ async function mapper(
     [/@database\//g, `@127.0.0.1:${databasePort}/`],
     [/(?:gateway|127\.0\.0\.1|0\.0\.0\.0):8402/g, gateway],
     [/\/etc\/tollbook\/tollbook\.toml/g, path.join(folder, 'tollbook.toml')],
-    [/\/var\/lib\/tollbook/g, path.join(folder, 'state')],
   ];
   for (const [fact, port] of Object.entries(devnetPorts))
     places.push([new RegExp(`127\\.0\\.0\\.1:${port}`, 'g'), `127.0.0.1:${forwarders.get(fact)?.port}`]);

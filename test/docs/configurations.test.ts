@@ -8,7 +8,6 @@ const languages: ReadonlySet<string> = new Set(['conf', 'yaml', 'yml', 'nginx', 
 
 /** Which test gives the configuration to its own program. */
 const checkedBy: Readonly<Record<string, string>> = {
-  'docs/operations/backup.md conf 1': 'test/operations/backup.rig.ts',
   'docs/operations/high-availability.md conf 1': 'test/ha/page-files.ts',
   'docs/operations/high-availability.md conf 2': 'test/ha/page-files.ts',
   'docs/operations/high-availability.md yaml 1': 'test/ha/page-files.ts',

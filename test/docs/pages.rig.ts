@@ -3,6 +3,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { routesPort } from '../../src/app/cli/start/development-config.ts';
 import { freePort } from '../../src/devnet/ports.ts';
 import { isStart, linkRepository, runSteps } from '../support/page-shell.ts';
 import { pages } from '../support/pages.ts';
@@ -18,7 +19,8 @@ const ports = new Map<string, string>();
 
 beforeAll(async () => {
   linkRepository(folder);
-  for (const port of ['8402', '8403', '8404', '4318']) ports.set(port, String(await freePort()));
+  for (const port of ['8402', '8403', '8404', '8406', '4318']) ports.set(port, String(await freePort()));
+  ports.set('8405', String(routesPort(Number(ports.get('8402')))));
   const options = ['--fresh', '--dir', path.join(folder, '.tollbook'), '--port', ports.get('8402') ?? ''];
   gateway = spawnTollbook(['start', ...options]);
   await gateway.says(/Try next/);

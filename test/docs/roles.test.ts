@@ -46,7 +46,7 @@ test('with the roles of the page the owner migrates, the gateway appends and cha
     }),
   );
   await runBlock(server, forServer, name);
-  await migrate(urlOf('ledger_owner'), { onNotice: (text) => expect.unreachable(text) });
+  expect(await migrate(urlOf('ledger_owner'))).toMatchObject({ notice: undefined });
 
   const url = urlOf('gateway');
   expect(await pendingMigrations(url)).toEqual([]);

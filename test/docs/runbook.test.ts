@@ -8,8 +8,15 @@ import { readPage, root } from '../support/pages.ts';
 const { text } = readPage('docs/operations/runbook.md');
 const [, ownAlerts = ''] = /\n## Alerts of the gateway\n([^]*?)\n## /.exec(text) ?? [];
 const [, logLines = ''] = text.split('\n## Log lines\n');
-/** What each row of the tables has in its first column. */
-const entries = [...logLines.matchAll(/^\| `([^`]+)` \|/gm)].map(([, message = '']) => message);
+/** Each row of a table, or item of a list, that begins with a message. */
+const entriesIn = (section: string) =>
+  [...section.matchAll(/^(?:\| `([^`]+)` \|(.*)\||- `([^`]+)`:(.*))$/gm)].map(
+    ([, inRow, cells, inItem, rest]) => ({
+      message: inRow ?? inItem ?? '',
+      cells: (cells ?? rest ?? '').split(' | '),
+    }),
+  );
+const entries = entriesIn(logLines).map(({ message }) => message);
 const calls = logCalls();
 
 test('every log line of level warn or above has a message that is one text', () => {
@@ -24,21 +31,20 @@ test('the runbook has one entry for each log line of level warn or above, and no
   expect(entries.filter((entry) => !messages.has(entry)).toSorted()).toEqual([]);
 });
 
-const cellsIn = (section: string) =>
-  [...section.matchAll(/^\| `[^`]+` \|(.*)\|$/gm)].map(([, rest = '']) => rest.split(' | '));
-
-const areWrong = (count: number) => (cells: readonly string[]) =>
-  cells.length !== count || cells.some((cell) => cell.trim() === '');
+const wrongIn = (section: string, count: number) =>
+  entriesIn(section).filter(
+    ({ cells }) => cells.length !== count || cells.some((cell) => cell.trim() === ''),
+  );
 
 test('an entry says what the line means, whether money is at risk, and what to do, by itself or with all of its section', () => {
   const [, database = '', harmless = '', others = '', ...more] = logLines.split(/^### /m);
   expect(more).toEqual([]);
   expect(database).toMatch(/no money is at risk[^|]*Look at the database if the line repeats/);
   expect(harmless).toContain('no money is at risk');
-  expect([database, harmless, others].flatMap(cellsIn)).toHaveLength(entries.length);
-  expect(cellsIn(database).filter(areWrong(1))).toEqual([]);
-  expect(cellsIn(harmless).filter(areWrong(2))).toEqual([]);
-  expect(cellsIn(others).filter(areWrong(3))).toEqual([]);
+  expect([database, harmless, others].flatMap(entriesIn)).toHaveLength(entries.length);
+  expect(wrongIn(database, 1)).toEqual([]);
+  expect(wrongIn(harmless, 2)).toEqual([]);
+  expect(wrongIn(others, 3)).toEqual([]);
 });
 
 test('the runbook has one entry for each kind of alert that the gateway sends', () => {
@@ -47,7 +53,7 @@ test('the runbook has one entry for each kind of alert that the gateway sends', 
   const conditions = [...union.matchAll(/'(\w+)'/g)].map(([, kind = '']) => kind);
   // the last two are alerts without their own event
   const events = [...typesListing('followUps', 'alert'), 'unreadable_event', 'ledger_inconsistent'];
-  const kinds = [...ownAlerts.matchAll(/^\| `(\w+)` \|/gm)].map(([, kind = '']) => kind);
+  const kinds = [...ownAlerts.matchAll(/^- `(\w+)`: \S/gm)].map(([, kind = '']) => kind);
   expect(kinds.toSorted()).toEqual([...conditions, ...events].toSorted());
 });
 

@@ -79,29 +79,36 @@ const sections = sectionsOf.flatMap((count, chapter) =>
 const risks = Array.from({ length: 10 }, (_, index) => `API${index + 1}`);
 
 const rows = [...checklists.text.matchAll(/^\| (V\d+\.\d+|API\d+) .*\|$/gm)].map(([line, id = '']) => {
-  const [, , status = '', where = '', tests = '', gaps = ''] = line.split(' | ').join('|').split('|');
-  return { id, status: status.trim(), where: where.trim(), tests: tests.trim(), gaps: gaps.trim() };
+  const [, , state = '', where = '', tests = ''] = line.split(' | ').join('|').split('|');
+  const [, status = '', gaps = ''] = /^(partly|not met)\. (.+)$/.exec(state.trim()) ?? ['', state.trim()];
+  return { id, status, where: where.trim(), tests: tests.trim(), gaps };
 });
+const [, listed = ''] = /^Do not apply: ([^]+?)\n\n/m.exec(checklists.text) ?? [];
+const doNotApply: readonly string[] = listed.match(/V\d+\.\d+/g) ?? [];
 
-test('every section of ASVS and every entry of the API Top 10 has exactly one row, in order', () => {
-  expect(rows.map(({ id }) => id)).toEqual([...sections, ...risks]);
+test('every section of ASVS has exactly one row, or is listed as one that does not apply; every entry of the API Top 10 has one row', () => {
+  const applying = sections.filter((id) => !doNotApply.includes(id));
+  expect(rows.map(({ id }) => id)).toEqual([...applying, ...risks]);
+  expect(doNotApply).toEqual(sections.filter((id) => doNotApply.includes(id)));
 });
 
 test('a row says where the code is, and names what is not met exactly where its status says so', () => {
   const faults = rows.filter(({ id, status, where, gaps }) => {
     const requirement = id.startsWith('V') ? new RegExp(String.raw`(?<![\d.])${id.slice(1)}\.\d+`) : /\w/;
-    if (where === '') return true;
-    return status === 'partly' || status === 'not met' ? !requirement.test(gaps) : gaps !== '';
+    if (where === '' || !['met', 'partly', 'not met'].includes(status)) return true;
+    return status !== 'met' && !requirement.test(gaps);
   });
   expect(faults).toEqual([]);
   expect(rows.filter(({ status, tests }) => status === 'met' && tests === '')).toEqual([]);
 });
 
-test('the sum of the checklist is that of its rows', () => {
-  const asvs = rows.filter(({ id }) => id.startsWith('V'));
-  const of = (status: string) => asvs.filter((row) => row.status === status).length;
+/** How many sections of ASVS have this status. */
+const sectionsThatAre = (status: string) =>
+  rows.filter((row) => row.id.startsWith('V') && row.status === status).length;
+
+test('the sum of the checklist is that of its sections', () => {
   const [sum] = /of \d+ sections [^.]+/.exec(checklists.text.replaceAll('\n', ' ')) ?? [];
   expect(sum).toBe(
-    `of ${asvs.length} sections ${of('met')} are met, ${of('partly')} partly, ${of('not met')} not met, and ${of('does not apply')} do not apply`,
+    `of ${sections.length} sections ${sectionsThatAre('met')} are met, ${sectionsThatAre('partly')} partly, ${sectionsThatAre('not met')} not met, and ${doNotApply.length} do not apply`,
   );
 });

@@ -32,7 +32,10 @@ export function uncovered(rules: string): string[] {
   ];
 }
 
-/** Causes the fault of each alert, and waits until a real Prometheus fires it and, after the fault, resolves it. */
+/**
+ * Causes the fault of each alert, and waits until a real Prometheus fires it, and the gateways send their own; after the fault, until both are
+ * resolved.
+ */
 export async function runDrill({ only, say }: DrillOptions): Promise<DrillReport> {
   const gaps = uncovered(shippedRules);
   if (gaps.length > 0) return { proven: [], failures: gaps };
@@ -68,18 +71,51 @@ async function drillOne(rig: DrillRig, alert: string, fault: Fault): Promise<Dri
     name === alert && Object.entries(fault.labels ?? {}).every(([label, value]) => labels[label] === value);
   const quiet = await until(limitsMs.quiet, async () => (await active()).length === 0, pollMs);
   if (quiet === undefined) return { failure: `still active before the fault: ${await named(active)}` };
+  const own = ownAlert(rig, fault.own);
   const end = await fault.begin(rig);
-  const fired = await until(
-    limitsMs.fire,
-    async () => (await active()).some((one) => isOurs(one) && one.state === 'firing'),
-    pollMs,
-  );
+  const [fired, told] = await Promise.all([
+    until(
+      limitsMs.fire,
+      async () => (await active()).some((one) => isOurs(one) && one.state === 'firing'),
+      pollMs,
+    ),
+    own.becomes('firing'),
+  ]);
   const others = await named(active);
   await end();
-  const resolved = await until(limitsMs.resolve, async () => !(await active()).some(isOurs), pollMs);
+  const [resolved, well] = await Promise.all([
+    until(limitsMs.resolve, async () => !(await active()).some(isOurs), pollMs),
+    own.becomes('resolved'),
+  ]);
   if (fired === undefined) return { failure: `it did not fire; active were: ${others || 'none'}` };
   if (resolved === undefined) return { failure: 'it was not resolved after the fault' };
-  return { times: `fired after ${seconds(fired)}, resolved ${seconds(resolved)} after its end` };
+  if (told === undefined || well === undefined)
+    return { failure: `the gateways did not tell ${fault.own}: ${own.lines() || 'nothing'}` };
+  const times = `fired after ${seconds(fired)}, resolved ${seconds(resolved)} after its end`;
+  if (fault.own === undefined) return { times };
+  return {
+    times: `${times}; ${fault.own} told after ${seconds(told)}, resolved ${seconds(well)} after its end`,
+  };
+}
+
+/** The gateways' own alerts from now on. That of a halt is never resolved: its gateways are started again. */
+function ownAlert({ told }: DrillRig, kind: string | undefined) {
+  const before = told.length;
+  const since = () => told.slice(before);
+  return {
+    async becomes(status: 'firing' | 'resolved'): Promise<number | undefined> {
+      if (kind === undefined || (kind === 'ledger_inconsistent' && status === 'resolved')) return 0;
+      return until(
+        status === 'firing' ? limitsMs.fire : limitsMs.resolve,
+        async () => since().some((alert) => alert.type === kind && alert.status === status),
+        pollMs,
+      );
+    },
+    lines: () =>
+      since()
+        .map(({ type, status }) => `${type} (${status})`)
+        .join(', '),
+  };
 }
 
 async function named(active: () => Promise<readonly ActiveAlert[]>): Promise<string> {

@@ -21,6 +21,8 @@ const betweenLooksMs = 2_000;
 export interface Fault {
   /** What is wrong, as a sentence. */
   readonly what: string;
+  /** The alert of the gateway itself that must fire too; left out if another gateway still works, or if it has none. */
+  readonly own?: string;
   /** Labels of the alert that must fire, if several may. */
   readonly labels?: Readonly<Record<string, string>>;
   /** Begins the fault, and returns what ends it. */
@@ -38,9 +40,15 @@ function ofPeer(
   name: 'facilitator' | 'chain' | 'rates' | 'runner' | 'upstream',
   behaviour: Behaviour,
   what: string,
+  own: Fault['own'],
   labels: Fault['labels'] = {},
 ): Fault {
-  return { what, labels, begin: (rig) => misbehave(rig[name], () => behaviour) };
+  return {
+    what,
+    labels,
+    ...(own !== undefined && { own }),
+    begin: (rig) => misbehave(rig[name], () => behaviour),
+  };
 }
 
 /** Has the discovery service looked at now, not in an hour. */
@@ -113,12 +121,13 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
     },
   ],
   TollbookFacilitatorDegraded: [
-    ofPeer('facilitator', 'away', 'the facilitator is away'),
-    ofPeer('facilitator', 'silent', 'the facilitator never answers'),
+    ofPeer('facilitator', 'away', 'the facilitator is away', 'facilitator_trouble'),
+    ofPeer('facilitator', 'silent', 'the facilitator never answers', 'facilitator_trouble'),
   ],
   TollbookRunnerPaused: [
     {
       what: 'a runner answers 410',
+      own: 'runner_paused',
       labels: { runner: pushRunnerName },
       async begin(rig) {
         const end = await misbehave(rig.runner, () => 410);
@@ -132,6 +141,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
   TollbookCircuitOpen: [
     {
       what: 'the facilitator answers 500 to every payment',
+      own: 'facilitator_trouble',
       async begin({ facilitator, customers }) {
         const end = await misbehave(facilitator, (path) => (path === '/supported' ? 'well' : 500));
         const leave = repeat(300, () => customers.buy(1));
@@ -143,16 +153,21 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
     },
   ],
   TollbookChainDown: [
-    ofPeer('chain', 'away', "the chain's RPC is away", { network: 'eip155:84532' }),
-    ofPeer('chain', 'silent', "the chain's RPC never answers", { network: 'eip155:84532' }),
+    ofPeer('chain', 'away', "the chain's RPC is away", 'chain_trouble', { network: 'eip155:84532' }),
+    ofPeer('chain', 'silent', "the chain's RPC never answers", 'chain_trouble', { network: 'eip155:84532' }),
   ],
   TollbookRateNotCurrent: [
-    ofPeer('rates', 'away', "the only source of a token's rate is away", { symbol: 'EURC' }),
-    ofPeer('rates', 'silent', "the only source of a token's rate never answers", { symbol: 'EURC' }),
+    ofPeer('rates', 'away', "the only source of a token's rate is away", 'no_current_rate', {
+      symbol: 'EURC',
+    }),
+    ofPeer('rates', 'silent', "the only source of a token's rate never answers", 'no_current_rate', {
+      symbol: 'EURC',
+    }),
   ],
   TollbookListingGone: [
     {
       what: 'the discovery service does not list a job any more',
+      own: 'listing_gone',
       labels: { service: '1' },
       async begin(rig) {
         // it is gone only if it was listed before
@@ -169,11 +184,14 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
     },
   ],
   TollbookTriggerBehind: [
-    ofPeer('chain', 'away', 'the RPC whose events a trigger follows is away', { trigger: followingTrigger }),
+    ofPeer('chain', 'away', 'the RPC whose events a trigger follows is away', 'trigger_behind', {
+      trigger: followingTrigger,
+    }),
   ],
   TollbookDiscoveryUnknown: [
     {
       what: 'the discovery service is unreachable',
+      own: 'discovery_unknown',
       async begin(rig) {
         const back = await misbehave(rig.discovery.peer, () => 'away');
         const end = repeat(betweenLooksMs, () => lookNow(rig));
@@ -203,6 +221,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
   TollbookCallsWaiting: [
     {
       what: 'the runner of a sold call fetches nothing',
+      own: 'calls_waiting',
       labels: { service: '2', runner: 'runner-2' },
       async begin({ stopPoller, startPoller, customers }) {
         await stopPoller();
@@ -214,11 +233,11 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
     },
   ],
   TollbookDeliveriesFailing: [
-    ofPeer('runner', 'away', 'the runner that calls are pushed to is away', {
+    ofPeer('runner', 'away', 'the runner that calls are pushed to is away', 'deliveries_failing', {
       service: '1',
       runner: pushRunnerName,
     }),
-    ofPeer('runner', 500, 'the runner that calls are pushed to answers 500', {
+    ofPeer('runner', 500, 'the runner that calls are pushed to answers 500', 'deliveries_failing', {
       service: '1',
       runner: pushRunnerName,
     }),
@@ -226,6 +245,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
   TollbookDeadLetters: [
     {
       what: 'a runner refuses its calls',
+      own: 'dead_letters',
       async begin(rig) {
         const end = await misbehave(rig.runner, () => 400);
         return async () => {
@@ -238,17 +258,19 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
     },
   ],
   TollbookModelDown: [
-    ofPeer('upstream', 'away', "a model's only upstream is away"),
-    ofPeer('upstream', 'silent', "a model's only upstream never answers"),
+    ofPeer('upstream', 'away', "a model's only upstream is away", undefined),
+    ofPeer('upstream', 'silent', "a model's only upstream never answers", undefined),
   ],
   TollbookEtherLow: [
     {
       what: "the operator's key has no ether",
+      own: 'low_gas',
       labels: { purpose: 'spends' },
       begin: (rig) => impoverish(rig, devnetKeys.operator),
     },
     {
       what: 'the key of an anchor on a chain has no ether',
+      own: 'low_gas',
       labels: { purpose: 'anchor contract' },
       begin: (rig) => impoverish(rig, anchorKey),
     },
@@ -256,6 +278,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
   TollbookAnchorBehind: [
     {
       what: 'the folder of an anchor takes no file for six minutes',
+      own: 'anchors_behind',
       labels: { anchor: 'copies' },
       async begin({ anchorFolder, databaseUrl }) {
         const kept = `${anchorFolder}.kept`;
@@ -284,6 +307,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
   TollbookClockOff: [
     {
       what: 'the clock of a gateway is ten seconds fast',
+      own: 'clock_trouble',
       async begin(rig) {
         const { clockFile } = second(rig);
         writeFileSync(clockFile, '10');
@@ -371,11 +395,14 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
     },
     {
       what: 'the database can only be read',
+      own: 'appends_refused',
       async begin(rig) {
         await setReadOnly(rig, true);
         return () => setReadOnly(rig, false);
       },
     },
   ],
-  TollbookLedgerHalted: [{ what: 'a restored backup lacks the last events', begin: loseEvents }],
+  TollbookLedgerHalted: [
+    { what: 'a restored backup lacks the last events', own: 'ledger_inconsistent', begin: loseEvents },
+  ],
 };

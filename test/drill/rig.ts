@@ -39,12 +39,20 @@ export interface DrillRig {
   /** Where the gateways look for the listing of job 1/0. */
   readonly discovery: Discovery;
   readonly prometheus: Prometheus;
+  /** The alerts that the gateways have sent themselves, oldest first. */
+  readonly told: readonly ToldAlert[];
   readonly customers: Customers;
   /** A folder that takes checkpoints. */
   readonly anchorFolder: string;
   /** The runner that fetches the calls of service 2. */
   startPoller(): void;
   stopPoller(): Promise<void>;
+}
+
+export interface ToldAlert {
+  readonly type: string;
+  readonly status: 'firing' | 'resolved';
+  readonly text: string;
 }
 
 export interface Discovery {
@@ -82,6 +90,15 @@ export async function startDrillRig(rig: Rig, rules: string): Promise<DrillRig> 
   const list = (url: string) => ({ items: url.includes('offset=0') ? items() : [] });
   const discovery = Object.assign(listed, { peer: await startPeer(rig, list) });
 
+  const told: ToldAlert[] = [];
+  const receiver = await startPeer(
+    rig,
+    () => ({}),
+    async ({ body }, reply) => {
+      told.push(JSON.parse(String(body)) as ToldAlert);
+      return reply();
+    },
+  );
   const anchorFolder = path.join(environment.dir, 'anchors');
   mkdirSync(anchorFolder);
   const keyFile = path.join(environment.dir, 'anchor.key');
@@ -113,6 +130,7 @@ export async function startDrillRig(rig: Rig, rules: string): Promise<DrillRig> 
           checkpoints,
           rateUrl: rates.url,
           discoveryUrl: discovery.peer.url,
+          alertsUrl: receiver.url,
         }),
       },
       clockFile,
@@ -147,6 +165,7 @@ export async function startDrillRig(rig: Rig, rules: string): Promise<DrillRig> 
     rates,
     discovery,
     prometheus,
+    told,
     customers,
     anchorFolder,
     startPoller: poller.start,
@@ -160,10 +179,11 @@ interface MoreTables {
   readonly checkpoints: string;
   readonly rateUrl: string;
   readonly discoveryUrl: string;
+  readonly alertsUrl: string;
 }
 
 function moreTables(of: MoreTables): string {
-  const { metricsPort, keyFile, checkpoints, rateUrl, discoveryUrl } = of;
+  const { metricsPort, keyFile, checkpoints, rateUrl, discoveryUrl, alertsUrl } = of;
   // the sources belong to the last token
   return `
 [[accepted_tokens.rates]]
@@ -187,6 +207,9 @@ job_index = 0
 network = "eip155:84532"
 addresses = ["${checkpoints}"]
 event = "event NeverEmitted()"
+
+[alerts]
+webhook = "${alertsUrl}"
 
 [discovery]
 url = "${discoveryUrl}"

@@ -1,3 +1,4 @@
+import { createFailureRuns } from '../../src/calls/use-cases/failure-runs.ts';
 import { pino } from 'pino';
 import { parseConfig } from '../../src/base/config/load.ts';
 import type { Address } from '../../src/base/values/primitives.ts';
@@ -66,6 +67,7 @@ export async function makeCalls(databaseUrl: string, values: FleetConfig, count:
       ...ledger,
       config,
       log: pino({ level: 'silent' }),
+      failureRuns: createFailureRuns(),
       onCallReleased() {},
       tooLate: () => false,
       quoteRealm: { ledgerId: await readLedgerId(ledger.db) },

@@ -4,14 +4,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Account, type GuardedProcess, startGuarded } from '../../src/devnet/guarded-process.ts';
 import { send } from '../chaos/guarded-child.ts';
 import { programs } from './installed.ts';
-import { pageFiles, type Place, ports } from './page-files.ts';
+import { pageFiles, type Place, placed, ports } from './page-files.ts';
 
 /** One node: Patroni with its PostgreSQL, and an etcd member that outlives their faults. */
 export interface Node {
   readonly name: string;
   readonly address: string;
+  /** A text of the page for this node: its files and addresses. */
+  placed(text: string): string;
   /** Starts Patroni, which starts PostgreSQL. */
   start(): Promise<void>;
+  /** SIGTERM to Patroni, which stops PostgreSQL in order and gives up the leader's key. */
+  halt(): Promise<void>;
   /** SIGKILL to Patroni and to every process of PostgreSQL: the node has lost power. */
   kill(): Promise<void>;
   /** SIGKILL to the postmaster: Patroni sees the crash. */
@@ -75,12 +79,17 @@ export async function createNode(place: Place, account: Account | undefined): Pr
   return {
     name,
     address,
+    placed: (text) => placed(text, place).replaceAll('/etc/patroni/config.yml', config),
     async start() {
       patroni = await startGuarded({
         ...logged(programs.patroni, config),
         stopSignal: 'TERM',
         account,
       });
+    },
+    async halt() {
+      await patroni?.stop();
+      patroni = undefined;
     },
     kill,
     crash() {

@@ -35,18 +35,21 @@ function blocksOf(language: string): string[] {
   return blocks.filter((block) => block.language === language).map(({ text }) => text);
 }
 
-export function pageFiles({ name, address, network, root, plant }: Place): PageFiles {
-  const placed = (text: string): string =>
-    text
-      .replaceAll('10.0.0.', network)
-      .replaceAll('127.0.0.1:', `${address}:`)
-      .replaceAll(/\bADDRESS\b/g, address)
-      .replaceAll(/\bNAME\b/g, name)
-      .replaceAll('/var/', `${root}/var/`);
-  const variables = [...placed(etcdText).matchAll(/^(\w+)=(.*)$/gm)];
+/** A text of the page with the addresses and directories of a place. */
+export function placed(text: string, { name, address, network, root }: Omit<Place, 'plant'>): string {
+  return text
+    .replaceAll('10.0.0.', network)
+    .replaceAll('127.0.0.1:', `${address}:`)
+    .replaceAll(/\bADDRESS\b/g, address)
+    .replaceAll(/\bNAME\b/g, name)
+    .replaceAll('/var/', `${root}/var/`);
+}
+
+export function pageFiles({ plant, ...place }: Place): PageFiles {
+  const variables = [...placed(etcdText, place).matchAll(/^(\w+)=(.*)$/gm)];
   return {
     etcd: Object.fromEntries(variables.map(([, key = '', value = '']) => [key, value])),
-    patroni: plant ? placed(patroniText).replace(...plants[plant]) : placed(patroniText),
-    haproxy: placed(haproxyText),
+    patroni: plant ? placed(patroniText, place).replace(...plants[plant]) : placed(patroniText, place),
+    haproxy: placed(haproxyText, place),
   };
 }

@@ -62,7 +62,8 @@ async function buyOnce(
       const signed = records.add(payment);
       // its facilitator calls it valid, whatever it answers meanwhile
       records.validated.add(signed.key);
-      presented = { scenario: name, signed, version: 2, path, body, attempts: [], end: 'unanswered' };
+      const of = { scenario: name, signed, version: 2, method: 'POST', path, body } as const;
+      presented = { ...of, attempts: [], end: 'unanswered' };
       records.presentations.push(presented);
     }
     return watch(parts, paymentHeader === '' ? 'offer' : 'payment', request, presented);

@@ -111,10 +111,10 @@ export const fromAppToIdentity: readonly MutationRow[] = [
     testName: 'an authenticator app reads issuer, name and secret of the address',
   },
   {
-    name: 'causes-without-a-right',
-    file: 'src/jobs/http/dead-letter-batches.ts',
-    find: `if (access.kind === 'refused') return sendRefusal(request, reply, access.code);`,
-    replace: '',
+    name: 'refusals-of-operators-exchanged',
+    file: 'src/accounts/http/operator-access.ts',
+    find: `operator ? 'forbidden' : 'unauthorized'`,
+    replace: `operator ? 'unauthorized' : 'forbidden'`,
     testFile: 'test/app/openapi/rights.test.ts',
     testName:
       'no operation that needs credentials answers a request without them, and none for operators answers one whose token lacks the right',

@@ -14,7 +14,7 @@ const absence = notChecked('THE ALERT RULES', isInstalled('promtool') ? [] : ['p
 test('the runbook has an entry for each alert, in the order of the rules, and for no other', () => {
   const { text } = readPage('docs/operations/runbook.md');
   expect(alerts.length).toBeGreaterThan(10);
-  expect([...text.matchAll(/^\| `(Tollbook\w+)` \|/gm)].map(([, name]) => name)).toEqual(alerts);
+  expect([...text.matchAll(/^- `(Tollbook\w+)`: \S/gm)].map(([, name]) => name)).toEqual(alerts);
 });
 
 test('the rules ask only for metrics that the page of metrics names', () => {

@@ -6,7 +6,7 @@ import { freePort } from '../../src/devnet/ports.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { type Answer, runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { expectSoundLedger } from '../support/invariants.ts';
+import { expectSound } from '../support/invariants.ts';
 import { payFor } from '../support/payer.ts';
 import { signalProcessesAround } from '../support/processes.ts';
 import { soonMs } from '../support/time-limits.ts';
@@ -65,8 +65,6 @@ async function lease(
   return (await gateway.post('/runner/leases', { body, headers })).json.calls;
 }
 
-const sound = (database: TestDatabase) => database.asOwner((owner) => expectSoundLedger(database.db, owner));
-
 const linesOf = (text: string): unknown[] =>
   text
     .trimEnd()
@@ -98,7 +96,7 @@ describe.each(languages.filter((language) => !missing.get(language)))(
         code: 0,
         stdout: expect.stringContaining('stopped') as string,
       });
-      await sound(database);
+      await expectSound(database);
     });
 
     test('continues after the gateway was restarted, and reports what it finished meanwhile', async () => {
@@ -115,7 +113,7 @@ describe.each(languages.filter((language) => !missing.get(language)))(
       expect(await resultOf(second, paid)).toMatchObject({ text: 'wait for me' });
       expect(await resultOf(second, await pay(second, 'another'))).toMatchObject({ text: 'another' });
       expect(runner.runs()).toHaveLength(2);
-      await sound(database);
+      await expectSound(database);
     });
 
     test('reports nothing for a call whose lease it has lost, and takes the next one', async () => {
@@ -142,7 +140,7 @@ describe.each(languages.filter((language) => !missing.get(language)))(
       expect((await gateway.post(path, { body: JSON.stringify(done), headers })).status).toBe(200);
       expect(await resultOf(gateway, paid)).toMatchObject({ text: 'my own' });
       expect(await resultOf(gateway, await pay(gateway, 'next'))).toMatchObject({ text: 'next' });
-      await sound(database);
+      await expectSound(database);
     });
 
     test('waits after 429, 503 and cut connections, and loses neither a call nor an attempt', async () => {
@@ -233,7 +231,7 @@ describe.each(languages.filter((language) => !missing.get(language)))(
         `select data::json->>'attempt' as attempt from tollbook.event where type = 'completed'`,
       );
       expect(rows).toEqual([{ attempt: '2' }]);
-      await sound(database);
+      await expectSound(database);
     });
 
     test('reports a result that the gateway refuses as a dead letter', async () => {
@@ -279,7 +277,7 @@ describe.skipIf(missing.get('Python'))('the runner in Python that calls are push
     const { rows } = await database.pool.query('select last_error from tollbook.call');
     expect(rows).toEqual([{ last_error: 'status 422: no such model' }]);
     expect(runner.runs()).toHaveLength(4);
-    await sound(database);
+    await expectSound(database);
   });
 
   test('runs no call that is not signed, that it has no job for, or that another trigger made', async () => {
@@ -327,7 +325,7 @@ describe.skipIf(missing.get('Python'))('the runner in Python that calls are push
     runner.start({ port: Number(new URL(url).port) });
     expect(await resultOf(gateway, next)).toMatchObject({ text: 'for the next runner' });
     expect(runner.runs()).toHaveLength(2);
-    await sound(database);
+    await expectSound(database);
   });
 
   test('accepts and refuses the test vectors of the signatures as the gateway does', () => {

@@ -180,13 +180,6 @@ describe('the endpoint of a push runner', () => {
     const { runner } = await listening(() => 'ok');
     await expect(runner.listen({ secret: '' })).rejects.toThrow('secret');
   });
-
-  test('can be part of another HTTP server', async () => {
-    const { runner } = await listening(({ callId }) => `call ${callId}`);
-    const { url } = await ownServer(runner);
-    const response = await post(url, pushed({ id: 5 }));
-    expect(await response.text()).toBe('call 5');
-  });
 });
 
 describe('a runner that is stopped', () => {

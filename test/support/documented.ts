@@ -1,6 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { z } from 'zod';
-import type { Answer, TestGateway } from './gateway.ts';
 
 const response = z.object({
   content: z.record(z.string(), z.unknown()).optional(),
@@ -13,15 +12,17 @@ const openApi = z.object({
 
 const longChars = 10_000;
 
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
 /** Says what of a real answer is not in the document; empty if it is all there. */
-export type CheckAnswer = (
-  method: string,
-  path: string,
-  answer: Pick<Answer, 'status' | 'headers' | 'text'>,
-) => readonly string[];
+export type CheckAnswer = (method: string, path: string, answer: Answer) => readonly string[];
 
 /** Holds answers against the document that their own gateway serves: status, every key, every header that it names. */
-export async function documentOf(gateway: Pick<TestGateway, 'url'>): Promise<CheckAnswer> {
+export async function documentOf(gateway: { readonly url: string }): Promise<CheckAnswer> {
   const served: unknown = await (await fetch(`${gateway.url}/openapi.json`)).json();
   const document = z.record(z.string(), z.unknown()).parse(served);
   const { paths, components } = openApi.parse(document);

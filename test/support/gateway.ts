@@ -5,6 +5,7 @@ import { parseConfig } from '../../src/base/config/load.ts';
 import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/app/start.ts';
 import type { TestChain } from './devnet.ts';
 import { createDatabase, gatewayConnections, type TestDatabase } from './database.ts';
+import { documentOf } from './documented.ts';
 import { metered } from './meter.ts';
 import { untilMinuteLasts } from './budget-minute.ts';
 import { whenOver } from './shared.ts';
@@ -23,6 +24,8 @@ export interface TestGatewayOptions {
   readonly logger?: Logger;
   readonly facilitatorAuth?: GatewayOptions['facilitatorAuth'];
   readonly quiet?: boolean;
+  /** Each answer to `get` and `post` must be as the gateway's own document says. */
+  readonly isDocumented?: boolean;
   readonly bind?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly constants?: ConstantChanges;
@@ -172,7 +175,22 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
   );
   whenOver(() => gateway.stop());
   await untilMinuteLasts(config);
-  return { ...gateway, ...clientOf(gateway.url) };
+  const client = clientOf(gateway.url);
+  return { ...gateway, ...(options.isDocumented ? await documented(gateway.url, client) : client) };
+}
+
+async function documented(url: string, { get, post }: GatewayClient): Promise<GatewayClient> {
+  const check = await documentOf({ url });
+  const checked = async (method: string, path: string, asking: Promise<Answer>): Promise<Answer> => {
+    const given = await asking;
+    const faults = check(method, path, given);
+    if (faults.length > 0) throw new Error(`not as the document says: ${faults.join('; ')}`);
+    return given;
+  };
+  return {
+    get: (path, headers) => checked('GET', path, get(path, headers)),
+    post: (path, init) => checked('POST', path, post(path, init)),
+  };
 }
 
 /** A gateway on a fresh database. */

@@ -9,6 +9,8 @@ export interface Exchange {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
+  /** Resolves when the asker has its answer, or is gone. */
+  readonly over: Promise<unknown>;
 }
 
 export interface Answer {
@@ -21,6 +23,8 @@ export interface Answer {
 
 export interface Pieces {
   readonly pauseMs: number;
+  /** The answer says its length. */
+  readonly isSized?: boolean;
   /** Before the second half of the pieces; the connection is cut if it resolves to false. */
   readonly midway: () => Promise<boolean>;
 }
@@ -44,13 +48,15 @@ export async function startHttpProxy(target: () => string, behave: Behave): Prom
 
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { method = 'GET', url: path = '/', headers } = request;
-    const exchange = { method, path, headers, body: Buffer.concat(await request.toArray()) };
+    const over = new Promise((resolve) => response.once('close', resolve));
+    const exchange = { method, path, headers, body: Buffer.concat(await request.toArray()), over };
     const reply = await behave(exchange, () => send(agent, target(), exchange));
     if (reply === 'cut') return void request.socket.destroy();
     const { 'content-type': type, 'retry-after': retryAfter } = reply.headers;
     response.writeHead(reply.status, {
       ...(type && { 'content-type': type }),
       ...(retryAfter && { 'retry-after': retryAfter }),
+      ...(reply.pieces?.isSized && { 'content-length': reply.body.length }),
     });
     if (reply.pieces) return sendPieces(response, reply.body, reply.pieces);
     response.end(reply.body);

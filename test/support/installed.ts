@@ -20,9 +20,9 @@ export function isInstalledWith(command: string, args: readonly string[]): boole
 }
 
 /** Added to the names of tests that need what is missing, and said on standard error; empty where nothing is. */
-export function notChecked(subject: string, missing: readonly string[]): string {
+export function notChecked(subject: string, missing: readonly string[], why = 'NOT INSTALLED'): string {
   if (missing.length === 0) return '';
-  const words = `: NOT CHECKED, ${missing.join(' AND ')} NOT INSTALLED`;
+  const words = `: NOT CHECKED, ${missing.join(' AND ')} ${why}`;
   process.stderr.write(`\n*** ${subject}${words}\n\n`);
   return words;
 }

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { expect } from 'vitest';
 import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
 import type { LedgerDatabase } from '../../src/ledger/store/database.ts';
+import type { TestDatabase } from './database.ts';
 import { checkedFaults, ledgerFaults } from './ledger-faults.ts';
 import { rowFaults } from './row-faults.ts';
 
@@ -17,6 +18,11 @@ export async function expectSoundLedger(db: LedgerDatabase, owner: pg.Client): P
     expect(await rowFaults(owner)).toEqual([]);
   }
   return events;
+}
+
+/** The same, of a database of a test. */
+export function expectSound(database: TestDatabase): Promise<RecordedEvent[]> {
+  return database.asOwner((owner) => expectSoundLedger(database.db, owner));
 }
 
 const ofGateways = new Set(['settlement_started', 'spend_accepted', 'session_started']);

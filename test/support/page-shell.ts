@@ -22,9 +22,13 @@ export function linkRepository(folder: string): void {
  * Runs all steps in one shell, as a reader who copies them would. Returns a text for each step that failed, or that printed
  * something else than the page shows.
  */
-export async function runSteps(steps: readonly Step[], cwd: string): Promise<string[]> {
+export async function runSteps(
+  steps: readonly Step[],
+  cwd: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<string[]> {
   const script = steps.map((step) => `${step.text}printf '\\n${mark} %s\\n' $?\n`).join('');
-  const env = { ...childEnvironment(), HOME: cwd, LC_ALL: 'C.UTF-8' };
+  const env = { ...childEnvironment(), HOME: cwd, LC_ALL: 'C.UTF-8', ...more };
   const shell = spawn('bash', ['-c', `exec 2>&1\n${script}`], {
     cwd,
     env,

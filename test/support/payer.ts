@@ -10,6 +10,7 @@ export interface Offer {
   readonly error: string;
   readonly resource: { readonly url: string };
   readonly accepts: readonly Requirement[];
+  readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
 interface Requirement {
@@ -106,7 +107,8 @@ export function header(payment: unknown): Record<string, string> {
 }
 
 /** A payment of version 1. */
-export function v1Header(payment: unknown): Record<string, string> {
+export function v1Header({ payload }: { readonly payload: unknown }): Record<string, string> {
+  const payment = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload };
   return { 'x-payment': Buffer.from(JSON.stringify(payment)).toString('base64') };
 }
 

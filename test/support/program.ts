@@ -31,10 +31,24 @@ type Variables = Readonly<Record<string, string>>;
 
 const root = path.resolve(import.meta.dirname, '../..');
 
+const commandLine = [
+  process.execPath,
+  '--import',
+  './scripts/check-node.mjs',
+  'src/app/cli/tollbook.ts',
+] as const;
+
 /** Starts a command with PATH and the given variables only. The caller stops it. */
 export function spawnTollbook(args: readonly string[], env: Variables = {}): Program {
-  const argv = ['--import', './scripts/check-node.mjs', 'src/app/cli/tollbook.ts', ...args];
-  return spawnProgram([process.execPath, ...argv], root, env);
+  return spawnProgram([...commandLine, ...args], root, env);
+}
+
+/** Runs a command to its end, with a text on its standard input. */
+export function spawnInput(args: readonly string[], input: string): Promise<Ended> {
+  const [command, ...before] = commandLine;
+  const child = spawn(command, [...before, ...args], { cwd: root, stdio: 'pipe', env: childEnvironment() });
+  child.stdin.end(input);
+  return endOf(child, keep(child.stdout), keep(child.stderr));
 }
 
 /** Starts a program with PATH and the given variables only, as another account if one is given. The caller stops it. */

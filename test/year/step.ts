@@ -1,3 +1,4 @@
+import { createFailureRuns } from '../../src/calls/use-cases/failure-runs.ts';
 import { recordAttempt } from '../../src/calls/use-cases/record-attempt.ts';
 import { type LeasedCall, leaseCalls } from '../../src/calls/store/calls.ts';
 import { topUp } from '../../src/jobs/use-cases/top-ups/top-up.ts';
@@ -116,6 +117,7 @@ async function deliver(world: World, call: LeasedCall): Promise<void> {
     lane: ledger.lane,
     config: noRetries,
     onCallReleased: () => {},
+    failureRuns: createFailureRuns(),
   };
   if (fate === 'top_up') {
     const accountId = await accountOfTopUp(world, sale);

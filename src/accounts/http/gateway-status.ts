@@ -4,12 +4,7 @@ import type { LaneState } from '../../ledger/store/lane.ts';
 import { authorizeOperator } from './operator-access.ts';
 import type { FeatureStatus, GatewayStatus } from '../../ledger/http/status.ts';
 import { sendError, sendRefusal } from '../../ledger/http/errors.ts';
-
-/** A part that works, or the reason why not. */
-interface Check {
-  readonly ok: boolean;
-  readonly detail?: string;
-}
+import type { Check } from '../../base/values/check.ts';
 
 type LedgerState = {
   readonly halt: Pick<NonNullable<LaneState['halt']>, 'reason'> | undefined;

@@ -5,7 +5,7 @@ import type { Identity } from '../use-cases/context.ts';
 import { endFormerSession, isHttps, sessionCookieName } from '../use-cases/sessions.ts';
 import { signedValue } from '../use-cases/signed-values.ts';
 import { takeAttempt } from '../use-cases/sign-in-limits.ts';
-import { issueNonce, signInByWallet, type WalletAnswer } from '../use-cases/siwe.ts';
+import { issueNonce, signInByWallet, type SiweTerms, type WalletAnswer } from '../use-cases/siwe.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
 import { addressOf } from '../../base/http/request-values.ts';
 import { type SignedInJson, type SiweTermsJson, siweVerify } from './schemas/identity.ts';
@@ -16,9 +16,7 @@ export function siweRoutes(identity: Identity, door: AuthLoader) {
     app.post('/siwe/nonce', async (request, reply) => {
       const retryAfterSecs = await takeAttempt(identity, addressOf(request), { kind: 'nonce' });
       if (retryAfterSecs > 0) return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
-      const { nonce, domain, uri, chainId, expiresInSecs } = await issueNonce(identity);
-      const terms: SiweTermsJson = { nonce, domain, uri, chain_id: chainId, expires_in_secs: expiresInSecs };
-      return reply.header('cache-control', 'no-store').send(terms);
+      return reply.header('cache-control', 'no-store').send(termsJson(await issueNonce(identity)));
     });
 
     app.post('/siwe/verify', async (request, reply) => {
@@ -30,6 +28,11 @@ export function siweRoutes(identity: Identity, door: AuthLoader) {
       return sendAnswer(identity, request, reply, answer);
     });
   };
+}
+
+/** What a message must contain, as the APIs say it. */
+export function termsJson({ nonce, domain, uri, chainId, expiresInSecs }: SiweTerms): SiweTermsJson {
+  return { nonce, domain, uri, chain_id: chainId, expires_in_secs: expiresInSecs };
 }
 
 function sendAnswer(

@@ -46,14 +46,9 @@ export interface ApiKey {
 /** Stores a key by its hash; returns its id. */
 export function createApiKey(
   pool: pg.Pool,
-  key: {
-    readonly accountId: number;
+  key: Pick<ApiKey, 'accountId' | 'name' | 'models' | 'expiresAt' | 'isOfUser'> & {
     readonly hash: string;
-    readonly name: string;
-    readonly models: readonly string[] | undefined;
     readonly capMicros: bigint | undefined;
-    readonly expiresAt: Date | undefined;
-    readonly isOfUser: boolean;
     readonly budget?: BudgetTerms | undefined;
   },
 ): Promise<number> {

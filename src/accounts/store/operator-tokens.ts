@@ -19,13 +19,7 @@ export interface OperatorToken {
 /** Stores a token by its hash; returns its id. */
 export function createToken(
   pool: pg.Pool,
-  token: {
-    readonly name: string;
-    readonly scopes: readonly OperatorScope[];
-    readonly accounts: readonly string[] | undefined;
-    readonly hash: Buffer;
-    readonly expiresAt: Date | undefined;
-  },
+  token: Pick<OperatorToken, 'name' | 'scopes' | 'accounts' | 'expiresAt'> & { readonly hash: Buffer },
 ): Promise<number> {
   const { name, scopes, accounts, hash, expiresAt } = token;
   return callFunction(pool, 'create_operator_token', [

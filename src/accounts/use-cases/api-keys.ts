@@ -1,18 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import type pg from 'pg';
 import type { LedgerEvent } from '../../ledger/rules/event.ts';
 import { apiKeyHash, apiKeyRandomBytes, newApiKey } from '../rules/api-key.ts';
 import { type BudgetTerms, createApiKey, findApiKeyById, revokeApiKey } from '../store/api-keys.ts';
 import { findAccount } from '../store/credit.ts';
-import type { LedgerDatabase } from '../../ledger/store/database.ts';
-import type { Lane } from '../../ledger/store/lane.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-
-interface Ledger {
-  readonly pool: pg.Pool;
-  readonly db: LedgerDatabase;
-  readonly lane: Lane;
-}
+import type { Ledger } from '../../ledger/store/ledger.ts';
 
 /** Creates a key and records it. The key itself is returned only here; the database stores its SHA-256. */
 export async function issueApiKey(

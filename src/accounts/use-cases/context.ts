@@ -1,20 +1,17 @@
-import type pg from 'pg';
 import type { IdentityConfig } from '../../base/config/config.ts';
 import type { Budget } from '../../base/runtime/budget.ts';
 import type { ContractSignatureChecker } from '../../base/peers/rpc/contract-signature.ts';
 import type { Mailer } from '../../base/peers/mail/mailer.ts';
 import type { EventAllowance } from '../../ledger/store/event-allowance.ts';
-import type { Lane } from '../../ledger/store/lane.ts';
 import type { RequestTally } from '../../ledger/store/request-tally.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { PasswordQueue } from './password-queue.ts';
 import type { PromiseTracker } from '../../base/runtime/promise-tracker.ts';
+import type { LedgerWriter } from '../../ledger/store/ledger.ts';
 
 /** What the use cases of user accounts work with. */
-export interface Identity {
+export interface Identity extends LedgerWriter {
   readonly settings: IdentityConfig;
-  readonly pool: pg.Pool;
-  readonly lane: Lane;
   /** The origin at which clients reach this gateway. Known once it listens. */
   readonly publicUrl: () => string;
   /** Whether webhooks of users may be on this machine. */

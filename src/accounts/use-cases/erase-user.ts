@@ -1,18 +1,13 @@
 import { expireCredit } from './credit/credit.ts';
-import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { findAccount } from '../store/credit.ts';
 import { accountNameOf, findSessionsOf, findUser, findUserIds, openUserAccount } from '../store/identity.ts';
 import { eraseCallbacks } from '../../calls/store/callbacks.ts';
 import { eraseResults, eraseUserData, findWalletsOf, isAccountClosed } from '../store/user-erasure.ts';
-import type { Identity } from './context.ts';
 import { endUserSessions, pruneSessions } from './sessions.ts';
 import { subjectsOf } from './sign-in-limits.ts';
 import { revokeUserApiKeys } from './user-api-keys.ts';
 import { setUserDisabled } from './users.ts';
-
-interface Ledger extends Pick<Identity, 'pool' | 'lane'> {
-  readonly db: LedgerDatabase;
-}
+import type { Ledger } from '../../ledger/store/ledger.ts';
 
 export interface Erasure {
   /** Id, email address or wallet. */

@@ -9,13 +9,8 @@ import {
   takeInvitation,
 } from '../store/operators.ts';
 import { findUser } from '../store/identity.ts';
-import {
-  grantRole,
-  type OperatorLedger,
-  recordInConsole,
-  type RoleChanger,
-  type RoleGrant,
-} from './operators.ts';
+import { grantRole, recordInConsole, type RoleChanger, type RoleGrant } from './operators.ts';
+import type { LedgerWriter } from '../../ledger/store/ledger.ts';
 
 /** An invitation is valid for this long, and once. */
 export const invitationHours = 72;
@@ -29,7 +24,7 @@ export type Invited =
  * names are for ever.
  */
 export async function inviteOperator(
-  ledger: OperatorLedger,
+  ledger: LedgerWriter,
   {
     name,
     email,
@@ -68,7 +63,7 @@ export function invitationUrl(publicUrl: string, token: string): string {
 
 /** The invitation of a link; undefined if it was used, has expired or does not exist, or where its maker is no longer an admin. */
 export async function readInvitation(
-  { pool }: Pick<OperatorLedger, 'pool'>,
+  { pool }: Pick<LedgerWriter, 'pool'>,
   token: string,
 ): Promise<Invitation | undefined> {
   return isToken(token) ? findInvitation(pool, hashOf(token)) : undefined;
@@ -82,7 +77,7 @@ export type Acceptance =
 
 /** Makes the user whom an invitation was sent to an operator, once. */
 export async function acceptInvitation(
-  ledger: OperatorLedger,
+  ledger: LedgerWriter,
   userId: string,
   token: string,
 ): Promise<Acceptance> {

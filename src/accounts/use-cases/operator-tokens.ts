@@ -1,15 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type pg from 'pg';
 import type { OperatorScope } from '../../base/values/operator-scope.ts';
-import type { LedgerDatabase } from '../../ledger/store/database.ts';
-import type { Lane } from '../../ledger/store/lane.ts';
 import { createToken, findValidToken, type OperatorToken, revokeToken } from '../store/operator-tokens.ts';
-
-interface Ledger {
-  readonly pool: pg.Pool;
-  readonly db: LedgerDatabase;
-  readonly lane: Lane;
-}
+import type { Ledger } from '../../ledger/store/ledger.ts';
 
 const prefix = 'tollbook_';
 const stream = 'operator:tokens';

@@ -1,8 +1,6 @@
-import type pg from 'pg';
 import type { LedgerEvent, RecordedEvent } from '../../ledger/rules/event.ts';
 import type { OperatorRole } from '../../base/values/operator-role.ts';
 import { findSessionsOf } from '../store/identity.ts';
-import type { Lane } from '../../ledger/store/lane.ts';
 import {
   deleteFactors,
   dropInvitations,
@@ -16,11 +14,7 @@ import {
 } from '../store/operators.ts';
 import { readLatestEvents } from '../../ledger/store/streams.ts';
 import { endUserSessions } from './sessions.ts';
-
-export interface OperatorLedger {
-  readonly pool: pg.Pool;
-  readonly lane: Lane;
-}
+import type { LedgerWriter } from '../../ledger/store/ledger.ts';
 
 /** The stream of the console's operators, and of their actions there. */
 const stream = 'operator:console';
@@ -34,7 +28,7 @@ export interface Operator {
 }
 
 export async function recordInConsole(
-  { lane }: Pick<OperatorLedger, 'lane'>,
+  { lane }: Pick<LedgerWriter, 'lane'>,
   event: LedgerEvent,
 ): Promise<void> {
   await lane.append({ stream, events: [event] });
@@ -42,7 +36,7 @@ export async function recordInConsole(
 
 /** What happened in the console, the latest first, before a version of its stream. */
 export function readConsoleEvents(
-  { pool }: Pick<OperatorLedger, 'pool'>,
+  { pool }: Pick<LedgerWriter, 'pool'>,
   before: number | undefined,
   most: number,
 ): Promise<RecordedEvent[]> {
@@ -51,7 +45,7 @@ export function readConsoleEvents(
 
 /** Records that an operator asks for something, before it is done. */
 export async function recordAction(
-  ledger: Pick<OperatorLedger, 'lane'>,
+  ledger: Pick<LedgerWriter, 'lane'>,
   { name: operator, userId: user_id }: Operator,
   action: string,
   subject?: string,
@@ -75,13 +69,8 @@ export type RoleGrant =
 
 /** Gives a user a role under a name, or another role. The ledger has it before it counts. Invitations to the name end. */
 export async function grantRole(
-  ledger: OperatorLedger,
-  grant: {
-    readonly name: string;
-    readonly userId: string;
-    readonly role: OperatorRole;
-    readonly by: RoleChanger;
-  },
+  ledger: LedgerWriter,
+  grant: Operator & { readonly by: RoleChanger },
 ): Promise<RoleGrant> {
   const { name, userId, role, by } = grant;
   const { pool } = ledger;
@@ -110,7 +99,7 @@ export interface RoleWithdrawal {
  * keeps it, except for a command, which can invite another one.
  */
 export async function withdrawRole(
-  ledger: OperatorLedger,
+  ledger: LedgerWriter,
   { name, by }: { readonly name: string; readonly by: RoleChanger },
 ): Promise<RoleWithdrawal> {
   const { userId } = (await findOperatorNamed(ledger.pool, name)) ?? {};
@@ -128,7 +117,7 @@ export async function withdrawRole(
 
 /** Takes a role away, and with it the invitations to its operator and those that the operator made. */
 async function takeRoleOf(
-  { pool }: OperatorLedger,
+  { pool }: LedgerWriter,
   name: string,
   by: RoleChanger,
   keepsLast: boolean,
@@ -142,7 +131,7 @@ async function takeRoleOf(
 
 /** Removes the second factors of an operator who has lost them; the next sign-in adds a new one. What they opened ends. */
 export async function removeFactors(
-  ledger: OperatorLedger,
+  ledger: LedgerWriter,
   { name, by }: { readonly name: string; readonly by: RoleChanger },
 ): Promise<{ readonly kind: 'removed' | 'unknown' | 'not_admin' }> {
   if (by.at === 'console' && !(await isAdmin(ledger.pool, by.name))) return { kind: 'not_admin' };

@@ -12,9 +12,10 @@ import {
 } from '../store/operators.ts';
 import type { Identity } from './context.ts';
 import { countGuess, type Guess, type Guesser } from './factor-guesses.ts';
-import { type OperatorLedger, recordInConsole } from './operators.ts';
+import { recordInConsole } from './operators.ts';
 import { checkNewPasskey, checkPasskey, type NewPasskey, type PasskeyAnswer, sealedKey } from './passkeys.ts';
 import { seal, unseal } from './sealed-values.ts';
+import type { LedgerWriter } from '../../ledger/store/ledger.ts';
 
 /** The person who proves a second factor: the user of a session, by their name as an operator. */
 export interface Prover extends Guesser {
@@ -138,7 +139,7 @@ async function keepPasskey(
 
 /** Adds the secret of one-time codes. The ledger has it before it counts. */
 export async function keepTotp(
-  ledger: OperatorLedger & { readonly settings: { readonly secrets: RotatingSecret } },
+  ledger: LedgerWriter & { readonly settings: { readonly secrets: RotatingSecret } },
   { name, userId }: Pick<Prover, 'name' | 'userId'>,
   secret: Buffer,
   lastStep: number,
@@ -217,7 +218,7 @@ async function takeTotp(identity: Identity, userId: string, code: string): Promi
 
 /** The event is recorded before the session may do anything. Undefined if the factors were removed meanwhile. */
 async function begin(
-  ledger: OperatorLedger,
+  ledger: LedgerWriter,
   { name, userId, sessionId }: Prover,
   factor: FactorKind,
   hours: number,

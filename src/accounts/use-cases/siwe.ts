@@ -31,11 +31,7 @@ const perMinute = 10;
 const triesPerMinute = 60;
 
 /** What a SIWE message must contain. */
-export interface SiweTerms {
-  readonly nonce: string;
-  readonly domain: string;
-  readonly uri: string;
-  readonly chainId: number;
+export interface SiweTerms extends Pick<SiweMessage, 'nonce' | 'domain' | 'uri' | 'chainId'> {
   readonly expiresInSecs: number;
 }
 

@@ -1,21 +1,13 @@
 import { createHmac } from 'node:crypto';
-import type pg from 'pg';
 import { clientOf } from '../../base/values/client-address.ts';
 import { apiKeyHash, apiKeyRandomBytes, newApiKey } from '../rules/api-key.ts';
-import type { LedgerDatabase } from '../../ledger/store/database.ts';
-import type { Lane } from '../../ledger/store/lane.ts';
 import { type ApiKey, findApiKey, listKeysOf } from '../store/api-keys.ts';
 import { findAccountOpening } from '../store/credit.ts';
 import { countAttempt } from '../store/identity.ts';
 import type { Identity } from './context.ts';
 import { issueApiKey, recordCreation, revokeKey } from './api-keys.ts';
 import type { SessionUser } from './sessions.ts';
-
-interface Ledger {
-  readonly pool: pg.Pool;
-  readonly db: LedgerDatabase;
-  readonly lane: Lane;
-}
+import type { Ledger } from '../../ledger/store/ledger.ts';
 
 /** The maximum of a user's keys that are not revoked. */
 const maxKeys = 100;

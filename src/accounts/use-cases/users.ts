@@ -1,14 +1,8 @@
-import type pg from 'pg';
 import type { LedgerEvent } from '../../ledger/rules/event.ts';
 import { findSessionsOf, findUserIds, openUserAccount, setAccountDisabled } from '../store/identity.ts';
-import type { Lane } from '../../ledger/store/lane.ts';
 import { readStream } from '../../ledger/store/streams.ts';
 import { endUserSessions } from './sessions.ts';
-
-interface Ledger {
-  readonly pool: pg.Pool;
-  readonly lane: Lane;
-}
+import type { LedgerWriter } from '../../ledger/store/ledger.ts';
 
 export type UserChange =
   | { readonly kind: 'changed'; readonly userId: string; readonly sessionsEnded: number }
@@ -23,7 +17,7 @@ export type UserChange =
  * process from then on; enabling makes the keys valid again. May be repeated: a repetition finishes an interrupted call.
  */
 export async function setUserDisabled(
-  ledger: Ledger,
+  ledger: LedgerWriter,
   {
     who,
     operator,
@@ -48,7 +42,7 @@ export async function setUserDisabled(
 
 /** Records the change, unless the user's last event records it already. */
 async function record(
-  { pool, lane }: Ledger,
+  { pool, lane }: LedgerWriter,
   userId: string,
   operator: string,
   isDisabled: boolean,

@@ -80,6 +80,7 @@ function listed(codes: readonly RefusalCode[]): string {
 export const paidRouteCodes = [
   'answer_not_kept',
   'answer_under_way',
+  'price_unavailable',
   'refund_due',
   'upgrade_refused',
   'upstream_failed',
@@ -243,21 +244,21 @@ const pathParameters: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType
   ['service_id', serviceId],
   ['job_index', jobIndex],
   ['call_id', callId],
-  ['part', z.int().min(0).meta({ description: 'The number of the part, from 0.' })],
+  ['part', z.int().min(0).describe('The number of the part, from 0.')],
   ['key_id', keyId],
   [
     'address',
     z
       .string()
       .regex(/^0x[0-9a-fA-F]{40}$/)
-      .meta({ description: 'The address of the wallet.' }),
+      .describe('The address of the wallet.'),
   ],
   ['runner', runnerParameter],
   ['trigger', triggerName],
   ['account', accountName],
   ['reconciliation_id', reconciliationId],
-  ['action', z.string().meta({ description: 'The path of the action. Slashes are not encoded.' })],
-  ['model', z.string().meta({ description: 'The name of the model. Slashes are not encoded.' })],
+  ['action', z.string().describe('The path of the action. Slashes are not encoded.')],
+  ['model', z.string().describe('The name of the model. Slashes are not encoded.')],
   [
     'tile',
     z
@@ -270,7 +271,7 @@ const pathParameters: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType
     z
       .string()
       .regex(/^0x[0-9a-fA-F]{64}$/)
-      .meta({ description: 'The digest of the quote.' }),
+      .describe('The digest of the quote.'),
   ],
 ]);
 

@@ -8,7 +8,7 @@ import { quoteDigest, url } from '../../base/http/values.ts';
 import type { HeaderName } from './headers.ts';
 import type { DescribedAnswer } from './operation.ts';
 
-const error = z.string().meta({ description: 'One sentence for a person.' });
+const error = z.string().describe('One sentence for a person.');
 
 /** The fields that some codes have besides `error` and `code`. */
 const contexts: Partial<Record<RefusalCode, z.ZodRawShape>> = {
@@ -19,7 +19,7 @@ const contexts: Partial<Record<RefusalCode, z.ZodRawShape>> = {
         fieldErrors: z.record(z.string(), z.array(z.string())),
       })
       .optional()
-      .meta({ description: 'What is wrong with the body, field by field.' }),
+      .describe('What is wrong with the body, field by field.'),
   },
   unsupported_media_type: { details: z.array(z.string()).min(1) },
   input_invalid: { details: z.array(z.string()).min(1).max(10) },
@@ -28,8 +28,9 @@ const contexts: Partial<Record<RefusalCode, z.ZodRawShape>> = {
     reason: z.string().meta({ description: 'Why the message was not accepted.', examples: ['wrong_domain'] }),
   },
   wallet_signature_required: {
-    reason: z.string().optional().meta({ description: 'Why the signature was not accepted.' }),
+    reason: z.string().optional().describe('Why the signature was not accepted.'),
   },
+  count_differs: { meant: z.int().nonnegative().describe('How many the batch means.') },
   settlement_pending: { quote_digest: quoteDigest.optional(), receipt_url: url.optional() },
 };
 

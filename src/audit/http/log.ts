@@ -1,14 +1,13 @@
 import { base64, proofsJson } from './proofs-json.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type pg from 'pg';
 import type { LogReader } from '../use-cases/log/log-reader.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import { parseTilePath } from '../../base/values/log/tiles.ts';
-import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { authorizeOperator } from '../../accounts/http/operator-access.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
 import { bearerToken } from '../../base/http/request-values.ts';
 import { consistencyQuery, type LogConsistency, proofQuery } from './schemas/log.ts';
+import type { LedgerReader } from '../../ledger/store/ledger.ts';
 
 const cachedForever = 'max-age=31536000, immutable';
 
@@ -16,11 +15,7 @@ const cachedForever = 'max-age=31536000, immutable';
 type OpensReceipt = (digest: Hex, token: string) => boolean;
 
 /** The public log: checkpoints, tiles and proofs. */
-export function logRoutes(
-  ledger: { readonly pool: pg.Pool; readonly db: LedgerDatabase },
-  reader: LogReader,
-  opensReceipt: OpensReceipt,
-) {
+export function logRoutes(ledger: LedgerReader, reader: LogReader, opensReceipt: OpensReceipt) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/log/checkpoint', async (request, reply) => {
       const head = await reader.newest();

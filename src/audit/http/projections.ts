@@ -1,46 +1,42 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type pg from 'pg';
-import type { z } from 'zod';
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
 import type { LogReader } from '../use-cases/log/log-reader.ts';
 import { readPaymentHistory, type PaymentHistory } from '../use-cases/projections/payment-history.ts';
 import { creditText } from '../../base/values/price.ts';
 import { isHex32 } from '../../base/values/primitives.ts';
 import type { AccountCredit } from '../../ledger/store/projection.ts';
-import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { listAccountCredit, listJobDays, listPaidCalls, listPayments } from '../../ledger/store/payments.ts';
-import { authorizeOperator } from '../../accounts/http/operator-access.ts';
+import { operatorRoutesOn } from '../../accounts/http/operator-access.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
 import { auditList, type ListRequest } from '../../accounts/http/list-request.ts';
 import { proofJson } from './proofs-json.ts';
 import * as schemas from './schemas/projections.ts';
+import type { LedgerReader } from '../../ledger/store/ledger.ts';
 
 const maxTotals = 5_000;
 
-interface Ledger {
-  readonly pool: pg.Pool;
-  readonly db: LedgerDatabase;
-}
-
 /** The read models and payment histories, for a token with the scope `audit:read`. */
-export function projectionRoutes(ledger: Ledger, reader: LogReader | undefined) {
+export function projectionRoutes(ledger: LedgerReader, reader: LogReader | undefined) {
   return async (app: FastifyInstance): Promise<void> => {
-    auditList(app, ledger, 'payments', schemas.paymentsQuery, (list) => readPayments(ledger, list));
-    app.get<{ Params: { quote_digest: string } }>('/audit/payments/:quote_digest', async (request, reply) => {
-      const access = await authorizeOperator(ledger, request, 'audit:read');
-      if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
-      const digest = request.params.quote_digest.toLowerCase();
+    const route = operatorRoutesOn(app, ledger);
+    auditList(route, ledger, 'payments', schemas.paymentsQuery, (list) => readPayments(ledger, list));
+    const path = '/audit/payments/:quote_digest';
+    route('GET', path, 'audit:read', z.unknown(), async ({ param, request, reply }) => {
+      const digest = param.toLowerCase();
       const history = isHex32(digest) ? await readPaymentHistory(ledger.pool, reader, digest) : undefined;
       if (!history) return sendRefusal(request, reply, 'payment_not_found');
-      return reply.header('cache-control', 'no-store').send(historyJson(digest, history));
+      return reply.send(historyJson(digest, history));
     });
-    auditList(app, ledger, 'calls', schemas.callsQuery, (list) => readCalls(ledger, list));
-    auditList(app, ledger, 'credit', schemas.creditQuery, (list) => readCredit(ledger, list));
-    app.get('/audit/totals', (request, reply) => sendTotals(ledger, request, reply));
+    auditList(route, ledger, 'calls', schemas.callsQuery, (list) => readCalls(ledger, list));
+    auditList(route, ledger, 'credit', schemas.creditQuery, (list) => readCredit(ledger, list));
+    route('GET', '/audit/totals', 'audit:read', schemas.totalsQuery, async ({ parsed, reply }) =>
+      reply.send(await readTotals(ledger, parsed)),
+    );
   };
 }
 
 async function readPayments(
-  ledger: Ledger,
+  ledger: LedgerReader,
   list: ListRequest<z.infer<typeof schemas.paymentsQuery>>,
 ): Promise<schemas.AuditedPayments> {
   const { limit, from, to, service_id, job_index, ...plain } = list.query;
@@ -60,7 +56,7 @@ async function readPayments(
 }
 
 async function readCalls(
-  ledger: Ledger,
+  ledger: LedgerReader,
   list: ListRequest<z.infer<typeof schemas.callsQuery>>,
 ): Promise<schemas.AuditedCalls> {
   const { limit, status, service_id: serviceId, job_index: jobIndex } = list.query;
@@ -73,7 +69,7 @@ async function readCalls(
 }
 
 async function readCredit(
-  ledger: Ledger,
+  ledger: LedgerReader,
   list: ListRequest<z.infer<typeof schemas.creditQuery>>,
 ): Promise<schemas.AuditedCredit> {
   const { limit, account: name } = list.query;
@@ -103,23 +99,16 @@ function text(micros: string): string {
   return creditText(BigInt(micros));
 }
 
-async function sendTotals(
-  ledger: Ledger,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  const access = await authorizeOperator(ledger, request, 'audit:read');
-  if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
-  const query = schemas.totalsQuery.safeParse(request.query);
-  if (!query.success) return sendRefusal(request, reply, 'invalid_request');
-  const { from, to, service_id: serviceId, job_index: jobIndex } = query.data;
+async function readTotals(
+  ledger: LedgerReader,
+  { from, to, service_id: serviceId, job_index: jobIndex }: z.infer<typeof schemas.totalsQuery>,
+): Promise<schemas.Totals> {
   const page = await listJobDays(ledger.pool, { from, to, serviceId, jobIndex }, maxTotals + 1);
-  const answer: schemas.Totals = {
+  return {
     as_of_seq: page.asOfSeq,
     totals: page.rows.slice(0, maxTotals),
     complete: page.rows.length <= maxTotals,
   };
-  return reply.header('cache-control', 'no-store').send(answer);
 }
 
 function historyJson(

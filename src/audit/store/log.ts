@@ -3,7 +3,7 @@ import type pg from 'pg';
 import type { LogGeneration } from '../../base/values/log/log-generation.ts';
 import { hashBytes } from '../../base/values/log/merkle.ts';
 import { queriesOn } from '../../ledger/store/database.ts';
-import { leafBytes, streamKey } from '../../ledger/store/expressions.ts';
+import { isOfStreams, leafBytes } from '../../ledger/store/expressions.ts';
 import { DamagedLedgerError } from '../../ledger/store/export.ts';
 import { backlogOf, type Backlog, type BacklogRow } from '../../ledger/store/backlogs.ts';
 import { callFunction, callTableFunction } from '../../ledger/store/functions.ts';
@@ -73,12 +73,10 @@ export async function readUnsealed(pool: pg.Pool, origin: string): Promise<Backl
 
 /** The log's present generation: one more than the ledger was recovered. */
 export async function readLogGeneration(pool: pg.Pool): Promise<LogGeneration> {
-  // the character after the colon ends the range of their streams
   const row = await queriesOn(pool)
     .selectFrom('tollbook.event')
     .select(({ fn }) => [fn.count<number>('seq').as('recoveries'), fn.max('seq').as('last')])
-    .where('stream', '>=', streamKey('recovery:'))
-    .where('stream', '<', streamKey('recovery;'))
+    .where(isOfStreams('recovery:'))
     .where('type', '=', 'ledger_recovered')
     .executeTakeFirst();
   return { generation: 1 + (row?.recoveries ?? 0), beganAtSeq: row?.last ?? 0 };
@@ -115,14 +113,11 @@ export async function readLeafHashes(pool: pg.Pool, afterSeq: number, count: num
   return hashes;
 }
 
-export interface LogGrowth {
+export interface LogGrowth extends StoredHead {
   readonly origin: string;
   /** The log's generation in which that origin is its name. */
   readonly generation: number;
   readonly from: number;
-  readonly size: number;
-  readonly root: Buffer;
-  readonly note: string;
 }
 
 /**
@@ -134,16 +129,18 @@ export function extendLog(pool: pg.Pool, growth: LogGrowth): Promise<boolean> {
   return callFunction(pool, 'extend_log', [1, origin, generation, from, size, root, note]);
 }
 
+function headsOf(pool: pg.Pool, origin: string) {
+  const heads = queriesOn(pool).selectFrom('tollbook.log_head').select(['size', 'root', 'note']);
+  return heads.where('origin', '=', origin);
+}
+
 /** The newest head under an origin, or the one of a size; undefined if there is none. */
 export async function readHead(
   pool: pg.Pool,
   origin: string,
   size?: number,
 ): Promise<StoredHead | undefined> {
-  return queriesOn(pool)
-    .selectFrom('tollbook.log_head')
-    .select(['size', 'root', 'note'])
-    .where('origin', '=', origin)
+  return headsOf(pool, origin)
     .$if(size !== undefined, (heads) => heads.where('size', '=', size ?? 0))
     .orderBy('size', 'desc')
     .limit(1)
@@ -217,13 +214,7 @@ export async function listAnchorNames(pool: pg.Pool, origin: string): Promise<st
 
 /** The newest heads under an origin, the largest first. */
 export async function latestHeads(pool: pg.Pool, origin: string, limit: number): Promise<StoredHead[]> {
-  return queriesOn(pool)
-    .selectFrom('tollbook.log_head')
-    .select(['size', 'root', 'note'])
-    .where('origin', '=', origin)
-    .orderBy('size', 'desc')
-    .limit(limit)
-    .execute();
+  return headsOf(pool, origin).orderBy('size', 'desc').limit(limit).execute();
 }
 
 /** The largest head under any of these origins; undefined if there is none. */
@@ -242,14 +233,7 @@ export async function readHeads(
   afterSize: number,
   limit: number,
 ): Promise<StoredHead[]> {
-  return queriesOn(pool)
-    .selectFrom('tollbook.log_head')
-    .select(['size', 'root', 'note'])
-    .where('origin', '=', origin)
-    .where('size', '>', afterSize)
-    .orderBy('size')
-    .limit(limit)
-    .execute();
+  return headsOf(pool, origin).where('size', '>', afterSize).orderBy('size').limit(limit).execute();
 }
 
 /** The hashes of the filled parts of tiles, by `level/tile`. */

@@ -8,12 +8,12 @@ import { webhookUrl } from './urls.ts';
 
 export const alertsShape = {
   webhook: webhookUrl.optional().describe('Where alerts are posted'),
-  secret: secret.describe('Signs messages to `webhook` (Standard Webhooks): 32 characters or more'),
+  secret: secret.describe('Signs messages to `webhook` (Standard Webhooks)'),
   slack_url: secret.describe("Slack's incoming webhook"),
   pagerduty_key: secret.describe("Routing key of PagerDuty's Events API v2"),
   pagerduty_url: webhookUrl
     .default('https://events.pagerduty.com/v2/enqueue')
-    .describe('Address for another region of PagerDuty'),
+    .describe('For another region of PagerDuty'),
 } as const;
 
 type Alerting = Constants['alerts'];

@@ -11,12 +11,12 @@ export const placeShape = {
   location: filePath
     .optional()
     .meta({ type: 'path, or https URL' })
-    .describe('Folder: its path; S3: `https://HOST/BUCKET/PREFIX`; webhook: its address'),
+    .describe('Folder: path; S3: `https://HOST/BUCKET/PREFIX`; webhook: address'),
   region: matching(/^[a-z0-9-]{1,64}$/, 'must be of a-z, 0-9 and "-"')
     .default('us-east-1')
-    .describe('S3: the region that requests are signed for'),
+    .describe('S3: region'),
   secret: secret.describe(
-    'S3: `ACCESS_KEY_ID:SECRET`; webhook: the key that signs messages; chain: the private key that pays the gas',
+    'S3: `ACCESS_KEY_ID:SECRET`; webhook: signs messages; chain: private key that pays the gas',
   ),
 } as const;
 

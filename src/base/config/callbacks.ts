@@ -15,7 +15,7 @@ export const callbacksShape = {
     .array(host, 'must be an array of hosts')
     .min(1, 'must name a host')
     .optional()
-    .describe('Hosts that may be called; `*.` means all subdomains; default: any public host'),
+    .describe('Hosts that may be called; default: any public host'),
 } as const;
 
 /** Whether and how clients are called once the end of a paid call is known. */

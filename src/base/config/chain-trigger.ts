@@ -10,16 +10,16 @@ import { address, jobIndex, network, oneOf, plainName, serviceId, wholeNumber } 
 const mostAddresses = 100;
 
 export const chainTriggerShape = {
-  name: plainName.describe('Unique name, in logs, metrics and alerts'),
+  name: plainName.describe('Unique, in logs, metrics and alerts'),
   kind: oneOf(['chain']).describe('What calls the job'),
-  service_id: serviceId.describe('The service of the called job'),
-  job_index: jobIndex.describe("The job's index in its service"),
+  service_id: serviceId.describe('Service of the called job'),
+  job_index: jobIndex.describe('Its index in the service'),
   network: network.describe("The contracts' chain"),
   addresses: z
     .array(address, 'must be an array of addresses')
     .min(1, 'must have an address')
     .max(mostAddresses, `must have at most ${mostAddresses} addresses`)
-    .describe('The contracts whose events trigger calls'),
+    .describe('Contracts whose events trigger calls'),
   event: z.string('must be text').describe("The event's declaration in Solidity"),
   filters: z
     .unknown()
@@ -28,10 +28,10 @@ export const chainTriggerShape = {
     .describe('Required values of indexed arguments'),
   confirmations: wholeNumber(0, 10_000)
     .optional()
-    .describe("Blocks above the event's block; default: until it is final"),
+    .describe("Blocks above the event's; default: until it is final"),
   start_block: wholeNumber(0, Number.MAX_SAFE_INTEGER)
     .optional()
-    .describe('First block to read; default: the next one at the first start'),
+    .describe('First block to read; default: the next at the first start'),
 } as const;
 
 /** The events of contracts make calls. */

@@ -21,6 +21,8 @@ const constants = {
     /** Requests that wait for a result hold a connection and a few KiB each, no work; one client has at most a fiftieth. */
     maxWaitingRequests: 5_000,
     maxWaitingRequestsPerClient: 100,
+    /** A client that reads less for half a minute loses its connection: 16 kbit/s are slower than any network that pays. */
+    leastReadBytesPerSec: 2_048,
   },
   alerts: {
     /** A condition that lasts is reported to each shift of people, not each minute. */
@@ -93,6 +95,8 @@ const constants = {
     ipv6Prefix: 64,
   },
   spend: {
+    /** Part of a spend that each of its two transactions may cost: together they leave nothing of one that costs more. */
+    maxGasPercent: 50,
     /** How long a spend must stay valid beyond the request, so that it can be paid out: some twenty blocks of a slow chain. */
     claimMarginSecs: 300,
     /** How long a request waits for its spend to land: some blocks. */

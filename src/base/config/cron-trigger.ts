@@ -10,17 +10,17 @@ import { z } from 'zod';
 const text = z.string('must be text');
 
 export const cronTriggerShape = {
-  name: plainName.describe('Unique name, in logs, metrics and alerts'),
+  name: plainName.describe('Unique, in logs, metrics and alerts'),
   kind: oneOf(['cron']).describe('What calls the job'),
-  service_id: serviceId.describe('The service of the called job'),
-  job_index: jobIndex.describe("The job's index in its service"),
+  service_id: serviceId.describe('Service of the called job'),
+  job_index: jobIndex.describe('Its index in the service'),
   schedule: text.describe(
-    'Five fields (minute, hour, day, month, weekday), six with seconds first, or `@daily` and others',
+    'Minute, hour, day, month, weekday; seconds may come first; or `@daily` and others',
   ),
-  time_zone: text.default('UTC').describe('Time zone of the schedule, such as `Europe/Berlin`'),
+  time_zone: text.default('UTC').describe('Time zone, such as `Europe/Berlin`'),
   missed: oneOf(missedPolicies)
     .default('skip')
-    .describe('Which times fire that were missed by more than a minute'),
+    .describe('Which times fire that were missed by over a minute'),
 } as const;
 
 /** The times of a schedule make calls. */

@@ -15,10 +15,10 @@ export const deliveryShape = {
   lease_secs: wholeNumber(1, 86_400).default(60).describe('Lease of a push: more than `timeout_ms`'),
   max_call_age_secs: wholeNumber(60, 31_536_000)
     .default(604_800)
-    .describe('Time from enqueue or requeue until an uncompleted call is a dead letter'),
+    .describe('Age since enqueue or requeue at which an uncompleted call is a dead letter'),
   concurrency_per_runner: wholeNumber(1, 10_000)
     .default(32)
-    .describe('Simultaneous pushes of one gateway to one runner'),
+    .describe('Simultaneous pushes of a gateway to a runner'),
   max_result_bytes: wholeNumber(0, 64 * mebibyte)
     .default(mebibyte)
     .describe('Largest result that the database stores'),

@@ -4,7 +4,7 @@ import { type ConfigOf, readTable } from './table.ts';
 import { secureBaseUrl } from './urls.ts';
 
 export const discoveryShape = {
-  url: secureBaseUrl.describe('The discovery service; `/discovery/resources` is appended'),
+  url: secureBaseUrl.describe('`/discovery/resources` is appended'),
 } as const;
 
 /** The discovery service that is watched for our own listings. */

@@ -11,6 +11,8 @@ export type EnvironmentSecret =
       readonly value: string;
       /** Its place, for messages. */
       readonly source: string;
+      /** The file that it was read from, if it was. */
+      readonly file?: string;
     };
 
 /**
@@ -35,7 +37,7 @@ export async function readEnvironmentSecret(
   if (file === undefined) return { kind: 'missing' };
   try {
     const text = await readFile(file);
-    return { kind: 'found', value: text.replace(/\r?\n$/, ''), source: file };
+    return { kind: 'found', value: text.replace(/\r?\n$/, ''), source: file, file };
   } catch (error) {
     return {
       kind: 'wrong',

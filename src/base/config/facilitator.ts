@@ -1,3 +1,4 @@
+import { ed25519KeysOf } from '../values/ed25519.ts';
 import type { RotatingSecret } from '../values/rotating-secret.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
@@ -24,8 +25,26 @@ export async function readFacilitator(
   if (isRequired && !root.names('facilitator_url')) reading.report.mistake(['facilitator_url'], 'is missing');
   checkTimeouts(root, reading.report);
   const facilitatorTokens = await readRotatingSecret(root, 'facilitator_token', { minChars: 1 }, reading);
+  if (!reading.skippedSecrets) checkTokens(facilitatorTokens ?? [], reading.report);
   const { facilitatorUrl } = root.values;
   return facilitatorUrl === undefined ? undefined : { facilitatorUrl, facilitatorTokens };
+}
+
+/** A bearer token has no colon (RFC 6750, section 2.1), so one with a colon was meant as a key. */
+function checkTokens(tokens: readonly string[], report: Report): void {
+  if (tokens.every((token) => !token.includes(':') || isKey(token))) return;
+  report.mistake(
+    ['facilitator_token'],
+    'has a colon, so it must be ID:KEY, the id of a key that signs requests and its 64 bytes (Ed25519) in base64',
+  );
+}
+
+/** Whether it is an id and a key whose public half is that of its seed. */
+function isKey(token: string): boolean {
+  const [, key] = /^[^:]+:([A-Za-z0-9+/]{86}==)$/.exec(token) ?? [];
+  if (key === undefined) return false;
+  const bytes = Buffer.from(key, 'base64');
+  return ed25519KeysOf(bytes.subarray(0, 32)).publicKey.equals(bytes.subarray(32));
 }
 
 function checkTimeouts({ values, names }: RootTable, report: Report): void {

@@ -1,9 +1,15 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 
 /** A text file. Rejects like `node:fs` does. */
 export function readText(file: string): Promise<string> {
   return readFile(file, 'utf8');
+}
+
+/** Whether every user of this machine can read a file. Rejects like `node:fs` does. */
+export async function isReadableByAll(file: string): Promise<boolean> {
+  const { mode } = await stat(file);
+  return (mode & 0o004) !== 0;
 }
 
 /** A path named in the operator's file, which is relative to that file. */

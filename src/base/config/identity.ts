@@ -31,40 +31,40 @@ function readIssuer(
 }
 
 export const identityShape = {
-  secret: rotatingSecret.describe('Signs sessions and links: 32 characters or more'),
+  secret: rotatingSecret.describe('Signs sessions and links'),
   session_days: wholeNumber(1, 365).default(7).describe('Validity of a session'),
   trusted_origins: z
     .array(origin, 'must be an array of origins')
     .default([])
-    .describe("Origins of other pages that may use their visitor's cookie below `/api` and `/v1`"),
+    .describe("Other origins whose pages may use their visitor's cookie below `/api` and `/v1`"),
   siwe_uri: secureBaseUrl
     .optional()
-    .describe('URI in the messages that wallets sign; its host is their domain; default: `public_url`'),
+    .describe('URI, with its domain, of messages that wallets sign; default: `public_url`'),
   siwe_chain_id: wholeNumber(1, maxChainId)
     .default(1)
-    .describe('Chain that wallets sign for; contract wallets need its RPC in `[[networks]]`'),
-  mail_dir: filePath.optional().describe('Folder where mails are written, for another program'),
+    .describe('Chain that wallets sign for; contract wallets need its RPC'),
+  mail_dir: filePath.optional().describe('Folder for mails that another program sends'),
   smtp_url: secret.describe(
-    'Mail server: `smtps://USER:PASSWORD@HOST:PORT`, or `smtp://` with STARTTLS. Without it and `mail_dir` there are no passwords',
+    '`smtps://USER:PASSWORD@HOST:PORT`, or `smtp://` with STARTTLS. Without it and `mail_dir` there are no passwords',
   ),
   mail_from: matching(
     /^(?:[^\p{C}<>"@,]{1,100} <)?[^\s\p{C}<>"@,]{1,64}@[A-Za-z0-9.-]{1,253}>?$/u,
     'must be an address, such as "Tollbook <no-reply@gateway.example>"',
   )
     .optional()
-    .describe('With `smtp_url`: the sender'),
+    .describe('Sender, with `smtp_url`'),
   providers: z.unknown(),
 } as const;
 
 export const providerShape = {
-  name: plainName.describe('Unique name, the end of the redirect URI'),
+  name: plainName.describe('Unique; the end of the redirect URI'),
   issuer: text(readIssuer)
     .meta({ type: '"google", "gitlab", "github" or https URL' })
-    .describe('Issuer of an OpenID Connect provider, or a known provider'),
+    .describe('A known provider, or the issuer of another'),
   client_id: matching(/^[\x21-\x7e]{1,512}$/, 'must be 1 to 512 visible ASCII characters').describe(
-    'Client id from the provider',
+    'From the provider',
   ),
-  client_secret: secret.describe('Client secret from the provider'),
+  client_secret: secret.describe('From the provider'),
 } as const;
 
 type IdentityKeys = ConfigOf<typeof identityShape>;

@@ -13,11 +13,11 @@ export const jetStreamShape = {
   servers: z
     .array(brokerUrl, 'must be an array of URLs')
     .min(1, 'must name at least one server')
-    .describe("Some of the cluster's servers; they name the others"),
+    .describe('Some servers of the cluster; they name the others'),
   replicas: wholeNumber(1, 5)
     .refine((count) => count % 2 === 1, 'must be 1, 3 or 5')
     .default(3)
-    .describe('1, 3 or 5 servers store each message'),
+    .describe('How many servers store each message: 1, 3 or 5'),
   credentials: secret.describe("`USER:PASSWORD`, or the seed of a user's NKey"),
 } as const;
 

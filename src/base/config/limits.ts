@@ -14,13 +14,10 @@ export const limitsShape = {
     .describe('Requests without a settlement or completion; 0: no limit'),
   quote_events_per_sec: wholeNumber(0, 1_000_000)
     .default(5)
-    .describe('With a quote key: unpaid quotes recorded individually, over all gateways; 0: all'),
+    .describe('With a quote key: unpaid quotes recorded individually, by all gateways; 0: all'),
   max_outstanding_calls: wholeNumber(1, 100_000_000)
     .default(10_000)
-    .describe('Paid calls that wait or are with a runner; the same number again for triggers'),
-  least_read_bytes_per_sec: wholeNumber(0, 1_000_000)
-    .default(2_048)
-    .describe('A client that reads less for half a minute loses its connection; 0: none does'),
+    .describe('Paid calls that wait or are with a runner; triggers have as many more'),
 } as const;
 
 export type LimitsConfig = ConfigOf<typeof limitsShape> & Constants['limits'];

@@ -40,6 +40,8 @@ export interface LoadedConfig {
   readonly warnings: readonly string[];
   /** The keys whose secrets were not read, on request. */
   readonly skippedSecrets: readonly string[];
+  /** The files that secrets were read from. */
+  readonly secretFiles: readonly string[];
 }
 
 export interface LoadOptions {
@@ -76,6 +78,7 @@ export async function parseConfig(
   const toml = readToml(text, source.file);
   const findings: Findings = { mistakes: [], warnings: [] };
   const skipped: Path[] = [];
+  const secretFiles = new Set<string>();
   const report = createReport(toml, findings);
   const root = readTable(rootShape, toml.root, [], report);
   const reading: Reading = {
@@ -86,6 +89,7 @@ export async function parseConfig(
     lineOf: toml.lineOf,
     constants: withChanges(constants),
     skippedSecrets: withoutSecrets ? skipped : undefined,
+    secretFiles,
   };
   const config = await readConfig(root, reading);
   if (config === undefined) throw new ConfigError(reading.findings.mistakes);
@@ -93,6 +97,7 @@ export async function parseConfig(
     config: deepFreeze(config),
     warnings: Object.freeze(reading.findings.warnings),
     skippedSecrets: skipped.map(formatPath),
+    secretFiles: [...secretFiles],
   };
 }
 

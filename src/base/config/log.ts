@@ -21,23 +21,23 @@ export const logShape = {
   origin: matching(
     originPattern,
     'must name the log: visible ASCII without "+", such as "jobs.example/log"',
-  ).describe("The log's name, such as `jobs.example/log`"),
+  ).describe("The log's name"),
   key: rotatingSecret.describe(
-    'Ed25519 seed that signs heads: 32 bytes in hex or base64; `tollbook log key` makes one',
+    'Ed25519 seed that signs heads, 32 bytes in hex or base64; `tollbook log key` makes one',
   ),
   anchors: z.unknown(),
 } as const;
 
 export const anchorShape = {
-  kind: oneOf(['folder', 's3', 'webhook', 'chain']).describe('Kind of anchor; the other keys depend on it'),
+  kind: oneOf(['folder', 's3', 'webhook', 'chain']).describe('Decides which other keys apply'),
   name: matching(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"')
     .optional()
     .describe('Name in logs, metrics and alerts; default `anchor-1` and so on'),
   every_ms: wholeNumber(10, 86_400_000)
     .optional()
-    .describe('Shortest time between checkpoints: default 10,000, on a chain 3,600,000'),
+    .describe('Shortest time between checkpoints; default 10,000, on a chain 3,600,000'),
   ...placeShape,
-  network: network.optional().describe('Chain: its id'),
+  network: network.optional().describe('Chain'),
   contract: address.optional().describe('Chain: the `CheckpointAnchor` contract'),
 } as const;
 

@@ -9,8 +9,8 @@ import { bindAddress } from './urls.ts';
 export const metricsShape = {
   bind_address: bindAddress
     .optional()
-    .describe("Separate port for `/metrics`, without a token; default: the gateway's port, with `token`"),
-  token: secret.describe('Bearer token of scrapes: 32 characters or more; required without `bind_address`'),
+    .describe("Separate port, without a token; default: the gateway's, with `token`"),
+  token: secret.describe('Bearer token of scrapes; required without `bind_address`'),
 } as const;
 
 /** What the metrics' reader must have: a connection to the port, the token, or both. */

@@ -23,26 +23,24 @@ const price = decimal(
 const parameter = matching(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"');
 
 export const modelShape = {
-  name: name.describe("The model's name for clients"),
+  name: name.describe('Its name for clients'),
   upstreams: z
     .array(target, 'must be an array of names')
     .min(1, 'must name at least one upstream')
-    .describe('Names of upstreams, or `{ name, model }` if the upstream calls the model otherwise'),
-  free_tier: flag.default(false).describe('Free for every client; otherwise both prices are required'),
+    .describe("Their names, or `{ name, model }` with the model's name there"),
+  free_tier: flag.default(false).describe('Free for all; otherwise both prices are required'),
   input_price: price.optional().describe('For a million prompt tokens'),
   output_price: price.optional().describe('For a million answer tokens'),
   cached_input_price: price
     .optional()
-    .describe("For a million prompt tokens from the upstream's cache; default: `input_price`"),
-  cache_write_price: price
-    .optional()
-    .describe("For a million prompt tokens written to the upstream's cache; default: `input_price`"),
+    .describe("For a million read from the upstream's cache; default: `input_price`"),
+  cache_write_price: price.optional().describe('For a million written to it; default: `input_price`'),
   context_length: wholeNumber(1, maxTokens).describe('Tokens of prompt and answer together'),
   max_output_tokens: wholeNumber(1, maxTokens).describe('At most `context_length`'),
   allowed_parameters: z
     .array(parameter, 'must be an array of names')
     .default([])
-    .describe('More parameters that are passed on unchanged'),
+    .describe('Others that are passed on unchanged'),
 } as const;
 
 type ModelTable = Table<typeof modelShape>;

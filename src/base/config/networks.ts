@@ -41,7 +41,7 @@ export type Networks = ReadonlyMap<Caip2, NetworkConfig | undefined>;
 export const networkShape = {
   id: network.describe('The chain'),
   rpc_url: rpcUrlOrPublic.describe(
-    'The RPC for everything on this chain; `"public"` is the chain\'s public RPC, with a warning',
+    'RPC for everything on this chain; `"public"`: its public RPC, with a warning',
   ),
 } as const;
 

@@ -11,7 +11,7 @@ import { flag, oneOf } from './values.ts';
 export const offerReceiptShape = {
   format: oneOf(signatureFormats).describe('Signature format'),
   key: rotatingSecret.describe(
-    '32 bytes in hex, used for nothing else: a secp256k1 key for `eip712`, an Ed25519 seed for `jws`',
+    '32 bytes in hex for nothing else: a secp256k1 key for `eip712`, an Ed25519 seed for `jws`',
   ),
   receipt_transaction: flag.default(false).describe('Receipts name the transaction, which shows the amount'),
 } as const;

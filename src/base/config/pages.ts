@@ -6,7 +6,7 @@ import { matching } from './values.ts';
 export const pagesShape = {
   name: matching(/^(?=\S)[^\p{C}\p{Zl}\p{Zp}]{1,40}$/u, 'must be 1 to 40 characters on one line')
     .default('Tollbook')
-    .describe("The gateway's name on the pages"),
+    .describe('Name on the pages'),
 } as const;
 
 /** The customers' pages. */

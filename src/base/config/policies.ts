@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Discovery, discoveryOf, plainDiscovery } from '../values/discovery.ts';
+import { type DeclaredJob, type Discovery, discoveryOf, plainDiscovery } from '../values/discovery.ts';
 import { authModes, invocationModes, jobKey, serviceIdTypes } from '../values/job.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
@@ -23,59 +23,59 @@ import { compileSchema } from '../values/job-input.ts';
 import { besideConfig, reasonOf } from './files.ts';
 
 export const policyShape = {
-  service_id: serviceId.describe("The job's service"),
-  job_index: jobIndex.describe("The job's index in its service"),
+  service_id: serviceId.describe('Its service'),
+  job_index: jobIndex.describe('Its index in the service'),
   invocation_mode: oneOf(invocationModes).describe('Who may call the job'),
-  name: oneLine(64).optional().describe("The job's name for discovery"),
-  description: oneLine(500).optional().describe("The job's description for discovery"),
-  auth_mode: oneOf(authModes).optional().describe('Restricted job: who is the caller'),
-  net_rpc_url: rpcUrl.optional().describe('Restricted job: RPC of the permission contract'),
-  net_contract: address.optional().describe('Restricted job: the contract with `isPermittedCaller`'),
-  net_network: network.optional().describe('Restricted job: the chain that `net_rpc_url` must serve'),
+  name: oneLine(64).optional().describe('Name for discovery'),
+  description: oneLine(500).optional().describe('Description for discovery'),
+  auth_mode: oneOf(authModes).optional().describe('Restricted: who is the caller'),
+  net_rpc_url: rpcUrl.optional().describe('Restricted: RPC of the permission contract'),
+  net_contract: address.optional().describe('Restricted: contract with `isPermittedCaller`'),
+  net_network: network.optional().describe('Restricted: chain that `net_rpc_url` must serve'),
   net_service_id_type: oneOf(serviceIdTypes)
     .default('uint64')
-    .describe('Restricted job: type of the service id in `isPermittedCaller`'),
-  content_type: mediaType.optional().describe('Required media type of requests, checked before payment'),
+    .describe('Restricted: type of the service id in `isPermittedCaller`'),
+  content_type: mediaType.optional().describe('Media type that requests must have, checked before payment'),
   input_schema_file: z
     .string()
     .min(1)
     .optional()
-    .describe('File with the JSON Schema (draft 2020-12) of requests, checked before payment'),
+    .describe('JSON Schema (draft 2020-12) of requests, checked before payment'),
   output_schema_file: z
     .string()
     .min(1)
     .optional()
-    .describe('File with the JSON Schema of results, for clients; results are not checked'),
+    .describe('JSON Schema of results, for clients; results are not checked'),
   discoverable: flag.default(true).describe('Facilitators may list the job'),
   max_runner_silence_secs: wholeNumber(0, 86_400)
     .default(0)
     .describe(
-      'Not sold (503 `runner_unavailable`) while calls wait and no runner took one for this time; 0: always sold',
+      'Not sold (503 `runner_unavailable`) while calls wait and no runner has taken one for this long; 0: always sold',
     ),
-  priority: wholeNumber(-100, 100).default(0).describe('Within the service, the highest is delivered first'),
+  priority: wholeNumber(-100, 100).default(0).describe('The highest of the service is delivered first'),
   max_concurrent: wholeNumber(1, 10_000)
     .optional()
-    .describe('Most calls of the job that runners may have simultaneously, over all processes'),
+    .describe('Most calls of the job that runners have simultaneously, over all processes'),
   order_by: matching(
     /^(?:caller|job|header:[A-Za-z0-9][A-Za-z0-9-]{0,63})$/,
     'must be "caller", "job" or "header:NAME"',
   )
     .optional()
-    .describe('Calls with the same value are delivered one after another'),
+    .describe('Calls with one value are delivered in order'),
   max_per_key: wholeNumber(1, 1_000)
     .default(1)
-    .describe('Most calls of one key in delivery; 1 is strict order'),
+    .describe('Most calls of one value in delivery; 1: strict order'),
   skip_after_failures: z
     .union([wholeNumber(1, 1_000), z.literal('never')], 'must be a whole number from 1 to 1000, or "never"')
     .optional()
     .meta({ type: '1 to 1,000, or "never"' })
     .describe(
-      'After this many failures of a call the others of its key continue; default: once it is a dead letter; `"never"`: once an operator requeues or discards it',
+      'After this many failures of a call the others of its value continue; default: once it is a dead letter; `"never"`: once an operator requeues or discards it',
     ),
   max_attempts: wholeNumber(1, 1_000).optional().describe('Overrides `max_attempts` of `[delivery]`'),
   discard_after_secs: wholeNumber(0, 31_536_000)
     .optional()
-    .describe('A dead letter is discarded after this time; default: never'),
+    .describe('When a dead letter is discarded; default: never'),
 } as const;
 
 const orderKeys = ['max_per_key', 'skip_after_failures'] as const;
@@ -124,7 +124,14 @@ export async function readPolicies(
     if (whole === undefined) continue;
     const input = await readInput(whole, at, reading);
     const output = await readOutput(whole, at, reading);
-    const discovery = whole.discoverable ? describe({ input, outputSchema: output }, at, report) : undefined;
+    const route = routes?.all.get(jobKey(whole));
+    const declared = {
+      contentType: input?.contentType,
+      inputSchema: input?.schema,
+      outputSchema: output,
+      route: route && { method: route.methods[0] ?? 'GET', path: route.path },
+    };
+    const discovery = whole.discoverable ? describe(declared, at, report) : undefined;
     policies.push({ ...whole, input, output, discovery });
   }
   return policies;
@@ -165,19 +172,14 @@ async function readOutput(
 }
 
 /** A job whose schemas cannot be listed is listed without them. */
-function describe(
-  { input, outputSchema }: { input: JobInput | undefined; outputSchema: JsonSchema | undefined },
-  at: Path,
-  report: Report,
-): Discovery {
-  const contentType = input?.contentType;
-  const entry = discoveryOf({ contentType, inputSchema: input?.schema, outputSchema });
+function describe(declared: DeclaredJob, at: Path, report: Report): Discovery {
+  const entry = discoveryOf(declared);
   if (entry && JSON.stringify(entry.extension).length <= maxEntryChars) return entry;
   const why = entry
     ? `are left out of discovery: its entry would have more than ${maxEntryChars} characters`
     : 'are left out of discovery: they have an $id inside, or need an `examples` with a valid value';
   report.warning(at, `the schemas of this job ${why}`);
-  return plainDiscovery(contentType);
+  return plainDiscovery(declared.contentType, declared.route);
 }
 
 function checkRestrictedKeys(table: PolicyTable, report: Report): void {

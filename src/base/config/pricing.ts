@@ -1,8 +1,7 @@
-import { stat } from 'node:fs/promises';
 import type { Hex } from '../values/primitives.ts';
 import type { Environment } from './environment.ts';
 import { readEnvironmentSecret } from './environment-secret.ts';
-import { readText, reasonOf } from './files.ts';
+import { isReadableByAll, readText, reasonOf } from './files.ts';
 import { ConfigError, type Mistake } from './mistakes.ts';
 import { readPrices } from './prices.ts';
 import { isPrivateKey } from './private-key.ts';
@@ -45,14 +44,9 @@ export async function loadPricing(
   if (!read || operatorKey === undefined || findings.mistakes.length > 0)
     throw new ConfigError(findings.mistakes);
   const secretFile = keyFile ?? env[`${operatorKeyVariable}_FILE`];
-  if (secretFile && (await isPublic(secretFile)))
+  if (secretFile && (await isReadableByAll(secretFile)))
     findings.warnings.push(`${secretFile}  can be read by every user of this machine: run chmod 600 on it`);
   return { ...read, operatorKey, warnings: findings.warnings };
-}
-
-async function isPublic(file: string): Promise<boolean> {
-  const { mode } = await stat(file);
-  return (mode & 0o004) !== 0;
 }
 
 async function readFile(

@@ -23,7 +23,7 @@ export const tokenRateShape = {
   rate_max_age_secs: secs
     .optional()
     .describe(
-      "Greatest age of a source's rate (default 120); of a fixed rate, age at which the operator is warned (default: never)",
+      "Greatest age of a source's rate (default 120); a fixed rate that is older causes a warning (default: never)",
     ),
   rate_max_deviation_bps: wholeNumber(0, 10_000)
     .optional()
@@ -39,21 +39,23 @@ export const tokenRateShape = {
 type TokenRateTable = Pick<Table<typeof tokenRateShape>, 'at' | 'values' | 'names'>;
 
 export const sourceShape = {
-  kind: oneOf(['http', 'chainlink', 'uniswap_v3']).describe('Kind of source; the other keys depend on it'),
+  kind: oneOf(['http', 'chainlink', 'uniswap_v3']).describe('Decides which other keys apply'),
   name: plainName.optional().describe('Name in logs and metrics; default `source-1` and so on'),
   max_age_secs: secs.optional().describe('Overrides `rate_max_age_secs`'),
   url: sourceUrl.optional().describe('`http`: the address'),
-  pointer: jsonPointer.optional().describe('`http`: place of the rate in the answer'),
-  time_pointer: jsonPointer.optional().describe("`http`: place of the rate's time in the answer"),
-  inverse: flag.default(false).describe('The source gives native units for one token'),
+  pointer: jsonPointer.optional().describe('`http`: where the answer has the rate'),
+  time_pointer: jsonPointer.optional().describe("`http`: where the answer has the rate's time"),
+  inverse: flag.default(false).describe('The source states native units for one token'),
   network: network.optional().describe("The contract's chain"),
   contract: address.optional().describe('`chainlink`: the aggregator; `uniswap_v3`: the pool'),
   sequencer_feed: address.optional().describe("`chainlink` on a rollup: feed of the sequencer's state"),
-  native_token: address.optional().describe('`uniswap_v3`: contract of the wrapped native token'),
-  window_secs: wholeNumber(60, 86_400).default(1_800).describe('`uniswap_v3`: period of the mean price'),
+  native_token: address.optional().describe('`uniswap_v3`: the wrapped native token'),
 } as const;
 
 type SourceTable = Table<typeof sourceShape>;
+
+/** Of a pool's mean price: the shorter, the cheaper it is to move. */
+const windowSecs = 1_800;
 
 /** The keys that each kind needs, and those that it may have besides. */
 const keysOf = {
@@ -62,7 +64,7 @@ const keysOf = {
     needs: ['network', 'contract'],
     takes: ['inverse', 'sequencer_feed'],
   },
-  uniswap_v3: { needs: ['network', 'contract', 'native_token'], takes: ['window_secs'] },
+  uniswap_v3: { needs: ['network', 'contract', 'native_token'], takes: [] },
 } as const satisfies Record<
   RateSource['kind'],
   { needs: readonly (keyof typeof sourceShape)[]; takes: readonly (keyof typeof sourceShape)[] }
@@ -149,9 +151,8 @@ function readSource(
   const chainId = chain && chainIdOf(chain);
   if (chainId === undefined || rpcUrl === undefined || contract === undefined) return undefined;
   const onChain = { ...common, chainId, rpcUrl, contract };
-  const { sequencerFeed, windowSecs } = whole;
   if (kind === 'chainlink')
-    return { ...onChain, kind, inverse, sequencerFeed, ...reading.constants.rateSource };
+    return { ...onChain, kind, inverse, sequencerFeed: whole.sequencerFeed, ...reading.constants.rateSource };
   return nativeToken && { ...onChain, kind, nativeToken, windowSecs };
 }
 

@@ -18,6 +18,8 @@ export interface Reading {
   readonly lineOf: Lines['lineOf'];
   /** If it is given, no secret is read; it gets the path of each. The configuration is then good for a check only. */
   readonly skippedSecrets?: Path[] | undefined;
+  /** Gets the path of each file that a secret is read from. */
+  readonly secretFiles: Set<string>;
   /** For reports on further files. */
   readonly findings: Findings;
 }

@@ -43,8 +43,6 @@ export interface KeyReference {
   readonly isRequired: boolean;
   readonly isReloadable: boolean;
   readonly meaning: string;
-  /** Of a number, if it has one. */
-  readonly unit: string | undefined;
 }
 
 /** A table of the operator's file. Keys that a table shares with one before it are listed there alone. */
@@ -60,7 +58,7 @@ const trigger = { name, kind: triggerKindKey, service_id, job_index };
 /** Every table, in the order of the page. `kind` of a trigger decides which of the three last tables of triggers follow. */
 const tables: readonly (readonly [header: string, shape: Shape])[] = [
   ['', { ...gatewayShape, ...jobsShape }],
-  ['[job_prices.SERVICE]', { JOB: jobPrice.describe('The price of a job of the service') }],
+  ['[job_prices.SERVICE]', { JOB: jobPrice.describe('Price of this job of the service') }],
   ['[[accepted_tokens]]', tokenShape],
   ['[[accepted_tokens.rates]]', sourceShape],
   ['[[networks]]', networkShape],
@@ -120,7 +118,6 @@ function keyOf(key: string, schema: z.ZodType): KeyReference {
     isRequired: byDefault === undefined && !schema.safeParse(undefined).success,
     isReloadable: isReloadable(schema),
     meaning: schema.meta()?.description ?? '',
-    unit: unitOf(key),
   };
 }
 
@@ -148,23 +145,6 @@ function defaultOf(schema: z.ZodType): string | undefined {
   if (value === undefined) return undefined;
   if (typeof value === 'number') return value.toLocaleString('en').replaceAll(',', '_');
   return typeof value === 'bigint' ? `"${value}"` : JSON.stringify(value);
-}
-
-const units: readonly (readonly [suffix: string, unit: string])[] = [
-  ['_secs', 'seconds'],
-  ['_ms', 'milliseconds'],
-  ['_days', 'days'],
-  ['_hours', 'hours'],
-  ['_bytes', 'bytes'],
-  ['_bps', 'hundredths of a per cent'],
-  ['_wei', 'wei'],
-  ['_per_minute', 'a minute'],
-  ['_per_day', 'a day'],
-  ['_per_sec', 'a second'],
-];
-
-function unitOf(key: string): string | undefined {
-  return units.find(([suffix]) => key.endsWith(suffix))?.[1];
 }
 
 function without(shape: Shape, other: Shape): Shape {

@@ -14,16 +14,14 @@ export type Feature = (typeof features)[number];
 /** The keys at the top level that belong to no feature. */
 export const gatewayShape = {
   bind_address: bindAddress.describe(
-    'Where the gateway listens; `[::]:8402` for IPv6; with port 0 the system chooses',
+    'Where the gateway listens; `[::]:8402` for IPv6; port 0: the system chooses',
   ),
   public_url: baseUrl
     .optional()
-    .describe(
-      'The address that clients use; needed with `[identity]` unless the gateway listens on loopback',
-    ),
+    .describe("Clients' address; required with `[identity]`, unless the gateway listens on loopback"),
   ledger_name: matching(brokerName, 'must be 1 to 64 of A-Z, a-z, 0-9, "_" and "-"')
     .default('tollbook')
-    .describe("The ledger's name in alerts, traces and broker streams"),
+    .describe('Name in alerts, traces and broker streams'),
   features: z
     .array(oneOf(features), 'must be an array of feature names')
     .refine(allDiffer, 'names a feature twice')
@@ -31,20 +29,18 @@ export const gatewayShape = {
     .describe('`x402` sells jobs, `chat` serves models'),
   loopback_webhooks: flag
     .default(false)
-    .describe("For development: customers' webhooks may be on this machine, also by http"),
+    .describe("For development: customers' webhooks may be on this machine, also http"),
   trust_proxy: z
     .array(proxyRange, 'must be an array of addresses')
     .default([])
-    .describe('Proxies whose `X-Forwarded-For` is trusted: addresses and CIDR ranges'),
+    .describe('Proxies whose `X-Forwarded-For` is trusted'),
   log_level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'silent'])
     .default('info')
-    .describe('The lowest level that is logged'),
+    .describe('Lowest level that is logged'),
   drain_delay_secs: wholeNumber(0, 3_600)
     .default(5)
-    .describe('After SIGTERM the gateway is not ready, but serves, for this time'),
-  shutdown_grace_secs: wholeNumber(0, 3_600)
-    .default(30)
-    .describe('Then running requests get this time to finish'),
+    .describe('How long after SIGTERM the gateway is not ready, but serves'),
+  shutdown_grace_secs: wholeNumber(0, 3_600).default(30).describe('How long running requests may then take'),
 } as const;
 
 const confirmModes = ['required', 'before', 'after', 'never'] as const;
@@ -52,24 +48,24 @@ export type ConfirmMode = (typeof confirmModes)[number];
 
 /** The keys at the top level that belong to paid jobs. */
 export const jobsShape = {
-  facilitator_url: secureBaseUrl
-    .optional()
-    .describe('The facilitator; http on loopback only; required with `x402`'),
+  facilitator_url: secureBaseUrl.optional().describe('http on loopback only; required with `x402`'),
   facilitator_verify: flag
     .default(true)
-    .describe('Ask the facilitator to verify payments for public jobs before they are settled'),
+    .describe('The facilitator verifies payments for public jobs before they are settled'),
   facilitator_verify_timeout_ms: wholeNumber(1, 120_000)
     .default(10_000)
     .describe('Time limit of a verification'),
   facilitator_settle_timeout_ms: wholeNumber(1, 600_000)
     .default(60_000)
-    .describe('Time limit of a settlement; after it the outcome is read from the chain'),
-  facilitator_token: rotatingSecret.describe("The facilitator's bearer token"),
+    .describe('Time limit of a settlement; then the chain shows the outcome'),
+  facilitator_token: rotatingSecret.describe(
+    'Bearer token for the facilitator; `ID:KEY`, an Ed25519 key of 64 bytes in base64, signs each request instead',
+  ),
   receipt_key: rotatingSecret.describe(
-    'Makes receipt tokens: 32 characters or more, the same for every gateway. Without it a key in the database does, so a copy of the database opens every receipt',
+    'Makes receipt tokens; the same for every gateway. Without it a key in the database does: a copy of the database opens every receipt',
   ),
   quote_key: rotatingSecret.describe(
-    'Authenticates quotes: 32 characters or more, the same for every gateway of this ledger only. Without it each quote is recorded before its answer',
+    'Authenticates quotes; the same for every gateway of this ledger only. Without it each quote is recorded before its answer',
   ),
 
   rate_per_native_unit: reloadable(rate.optional()).describe(
@@ -81,23 +77,19 @@ export const jobsShape = {
   ),
   quote_ttl_secs: reloadable(wholeNumber(10, 86_400).default(300)).describe('Validity of a quoted price'),
   max_timeout_secs: reloadable(wholeNumber(1, 86_400).default(300)).describe(
-    "Longest validity of a payment's signature: more than `facilitator_settle_timeout_ms` and 6 s",
+    "Longest validity of a payment's signature: more than `facilitator_settle_timeout_ms` plus 6 s",
   ),
-  pay_to_exclusive: flag
-    .default(true)
-    .describe(
-      'Every transfer to the payees is for this ledger; `false` only while two ledgers share a payee',
-    ),
+  pay_to_exclusive: flag.default(true).describe('`false` only while another ledger shares a payee'),
   payment_identifier: reloadable(oneOf(identifierModes).default('optional')).describe(
     'Whether payments must carry a `payment-identifier`',
   ),
   confirm: reloadable(oneOf(confirmModes).default('before')).describe(
-    'When the gateway looks for a settlement on the chain, relative to the answer; `required`: before it, and without the transfer no 202; each network then needs an RPC',
+    'When, relative to the answer, the gateway looks for the transfer on the chain; `required`: before it, no 202 without the transfer, and each network needs an RPC',
   ),
   confirm_timeout_ms: reloadable(wholeNumber(1, 600_000).default(5_000)).describe(
-    'How long `before` and `required` wait for the chain; `required` then answers `settlement_pending`',
+    'How long `before` and `required` wait for the chain; then `required` answers `settlement_pending`',
   ),
-  job_prices_file: reloadable(filePath.optional()).describe('A file with the tables of `[job_prices]`'),
+  job_prices_file: reloadable(filePath.optional()).describe('File with the tables of `[job_prices]`'),
 } as const;
 
 /** The tables of paid jobs. Each is read by the file that has its name. */

@@ -35,40 +35,47 @@ const pattern = text((raw) => {
 
 /** Where paid routes are served. */
 export const routeListenerShape = {
-  bind_address: bindAddress.describe(
-    'host:port of the paid routes, and of nothing else: the answer of an upstream never has the origin of pages and console',
-  ),
-  public_url: baseUrl.optional().describe('The address that clients of the routes use'),
+  bind_address: bindAddress.describe('Where paid routes, and nothing else, are served'),
+  public_url: baseUrl.optional().describe("Clients' address of the routes"),
   free: z
     .array(pattern, 'must be an array of paths')
     .default([])
-    .describe('Paths that are passed on unpaid, to `free_upstream`'),
-  free_upstream: privateBaseUrl.optional().describe('Where the free paths are passed on to'),
+    .describe('Paths passed on unpaid to `free_upstream`'),
+  free_upstream: privateBaseUrl.optional().describe('Gets the free paths'),
 } as const;
 
 export const routeShape = {
-  service_id: serviceId.describe('The service of the job that the route is; no runner serves it'),
-  job_index: jobIndex.describe('The job of the service'),
+  service_id: serviceId.describe('The service of its job; no runner serves it'),
+  job_index: jobIndex.describe('Its job'),
   methods: z
     .array(oneOf(methods), 'must be an array of methods')
     .min(1, 'must name at least one method')
     .refine((all) => new Set(all).size === all.length, 'names a method twice')
     .default(['GET'])
-    .describe('The methods that are sold'),
-  path: pattern.describe('The path: `:name` stands for one segment, `*` at the end for the rest'),
-  upstream: privateBaseUrl.describe('Where a paid request is sent; the path of the request is appended'),
+    .describe('Methods that are sold'),
+  path: pattern.describe('`:name` is one segment, `*` at the end the rest'),
+  upstream: privateBaseUrl.describe('Gets paid requests; their path is appended'),
   price: priceUsd
     .optional()
-    .describe(
-      'The price in dollars, for every accepted token with a peg; or the job has one in [job_prices]',
-    ),
-  description: oneLine(500)
+    .describe('Price in every token with a peg; or the job has one in `[job_prices]`'),
+  price_url: privateBaseUrl
     .optional()
-    .describe('What it does, where clients look for it; or the policy of the job says it'),
+    .describe(
+      'Asked by POST what each request costs; the price of the route is then the highest that it may say, and what lists show',
+    ),
+  price_headers: z
+    .array(
+      matching(/^[a-z0-9-]{1,64}$/, 'must be header names in lower case'),
+      'must be an array of header names',
+    )
+    .max(16, 'has more than 16 names')
+    .default([])
+    .describe('The headers of a request that its price depends on'),
+  description: oneLine(500).optional().describe("Description for discovery, unless the job's policy has one"),
   flow: oneOf(['authorization', 'upfront'])
     .optional()
     .describe(
-      '`authorization`: the upstream answers, the payment is settled, the answer is given. `upfront`: the payment is settled first, as streams and long answers need. Left out: `authorization` for GET and HEAD, `upfront` for all others',
+      '`authorization`: the upstream answers, the payment is settled, the answer is given. `upfront`: the payment is settled first, as streams and long answers need. Default: `authorization` for GET and HEAD, otherwise `upfront`',
     ),
   charge_on: z
     .array(
@@ -76,27 +83,27 @@ export const routeShape = {
       'must be an array of statuses',
     )
     .default(['2xx', '3xx'])
-    .describe('The answers that are charged, with the flow `authorization`'),
+    .describe('Answers that are charged, with `authorization`'),
   retry_lost: flag
     .default(false)
     .describe(
-      'Whether a request other than GET and HEAD is sent to the upstream again where a gateway died while it was asked',
+      'If a gateway died while an upstream was asked, it is asked again also by methods other than GET and HEAD',
     ),
   token: rotatingSecret.describe(
-    'Signs the metadata of each paid request: 32 characters or more. Left out, the upstream cannot tell a paid request from any other',
+    'Signs the metadata of each paid request. Without it the upstream cannot tell a paid request from another',
   ),
   timeout_ms: wholeNumber(1, 3_600_000)
     .default(30_000)
-    .describe('The time limit of the beginning of an answer, and of each pause in it'),
+    .describe('Time limit until an answer begins, and of each pause in it'),
   max_response_bytes: wholeNumber(1, Number.MAX_SAFE_INTEGER)
     .default(4_294_967_296)
-    .describe('A longer answer is a failure of the upstream'),
+    .describe("A longer answer is the upstream's failure"),
   retry_secs: wholeNumber(1, 604_800)
     .default(600)
     .describe('How long a paid request without a complete answer can be repeated; then its refund is due'),
   answer_hours: wholeNumber(1, 720)
     .default(1)
-    .describe('How long an answer of at most max_result_bytes of [delivery] is repeated to the same payment'),
+    .describe('How long a stored answer is repeated to its payment'),
 } as const;
 
 type RouteTable = Table<typeof routeShape>;
@@ -129,6 +136,8 @@ export async function readRoutes(root: RootTable, reading: Reading): Promise<Rou
     const { whole } = table;
     if (!whole) continue;
     checkUpstream(table.at, whole.upstream, root, listener, report);
+    if (whole.priceHeaders.length > 0 && whole.priceUrl === undefined)
+      report.mistake([...table.at, 'price_headers'], 'needs price_url');
     if (all.has(jobKey(whole))) report.mistake(table.at, `repeats job ${jobKey(whole)} of another route`);
     all.set(jobKey(whole), { ...whole, tokens });
   }

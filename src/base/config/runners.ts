@@ -15,12 +15,12 @@ export const runnerShape = {
     .array(serviceId, 'must be an array of service ids')
     .min(1, 'must name at least one service')
     .refine((ids) => new Set(ids).size === ids.length, 'names a service twice')
-    .describe('The services whose calls the runner gets'),
+    .describe('Services whose calls the runner gets'),
   mode: oneOf(['push', 'lease', 'jetstream']).describe(
-    'Pushed to `url`, fetched by leases, or from the broker of `[jetstream]`',
+    'Pushed to `url`, leased, or from the broker of `[jetstream]`',
   ),
-  url: pushUrl.optional().describe('Required for `push`, not permitted otherwise'),
-  token: rotatingSecret.describe("The runner's bearer token: 32 characters or more"),
+  url: pushUrl.optional().describe('For `push` only, and required there'),
+  token: rotatingSecret.describe("The runner's bearer token"),
 } as const;
 
 type RunnerTable = Table<typeof runnerShape>;

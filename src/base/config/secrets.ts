@@ -85,6 +85,7 @@ async function readVariable(
 ): Promise<string | undefined> {
   const secret = await readEnvironmentSecret(name, reading.env, reading.readFile);
   const value = secret.kind === 'found' ? secret.value.trim() : '';
+  if (secret.kind === 'found' && secret.file !== undefined) reading.secretFiles.add(secret.file);
   if (secret.kind === 'found' && value !== '') return checked(value, secret.source, at, minChars, reading);
   reading.report.mistake(
     at,
@@ -102,6 +103,7 @@ async function readSecretFile(
   reading: Reading,
 ): Promise<string | undefined> {
   const file = besideConfig(reading.file, path);
+  reading.secretFiles.add(file);
   try {
     return checked((await reading.readFile(file)).trim(), file, at, minChars, reading);
   } catch (error) {

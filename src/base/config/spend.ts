@@ -5,7 +5,7 @@ import { readPrivateKey } from './private-key.ts';
 import type { Reading } from './reading.ts';
 import { secret } from './secret-source.ts';
 import { type ConfigOf, readTable } from './table.ts';
-import { address, decimal, network, serviceId, wholeNumber, Wrong } from './values.ts';
+import { address, decimal, network, serviceId, Wrong } from './values.ts';
 
 const atoms = decimal('1000000', (raw) =>
   /^[1-9]\d{0,77}$/.test(raw) && BigInt(raw) < 1n << 256n
@@ -26,23 +26,20 @@ const feeWei = decimal('100000000000', (raw) =>
 );
 
 export const spendShape = {
-  network: network.describe("The prepaid contract's chain"),
+  network: network.describe('Its chain'),
   contract: address.describe('The prepaid contract'),
-  token: address.describe('The accepted token of its accounts'),
+  token: address.describe('The accepted token'),
   operator_key: secret.describe('Private key that pays the gas'),
   recipient: address.optional().describe('Who gets the tokens; default: the operator'),
-  service_id: serviceId.describe('The service that spends must name'),
+  service_id: serviceId.describe('Service that spends must name'),
   min_charge: atoms.describe('Smallest spend, in atoms'),
   max_spend: atoms.describe('Largest spend, in atoms'),
   atoms_per_unit: atoms.describe('Atoms that one unit of the currency is worth'),
   atoms_per_native_unit: atoms.describe('Atoms that 10^18 wei of gas are worth'),
-  max_gas_percent: wholeNumber(1, 100)
-    .default(50)
-    .describe('Part of a spend that each of its two transactions may cost'),
-  max_fee_per_gas_wei: feeWei.default(100_000_000_000n).describe('Highest price for a unit of gas'),
+  max_fee_per_gas_wei: feeWei.default(100_000_000_000n).describe('Highest price of a unit of gas'),
   exposure: exposure
     .default(0n)
-    .describe("Atoms that an account may spend before they land: the operator's possible loss"),
+    .describe('Atoms that an account may spend before they land: your possible loss'),
 } as const;
 
 type SpendTimes = Constants['spend'];

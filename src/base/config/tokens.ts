@@ -1,10 +1,11 @@
+import { type TokenPresetName, tokenPresets } from './presets.ts';
 import { transferMethods } from '../values/transfer-method.ts';
 import { chainIdOf } from '../values/primitives.ts';
 import type { AcceptedToken } from '../values/token.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
-import { readTables, type Table } from './table.ts';
+import { camelCase, isTable, pick, readTables, type Table } from './table.ts';
 import { readRateTerms, tokenRateShape } from './rates.ts';
 import { address, markupBps, matching, network, oneOf, wholeNumber } from './values.ts';
 
@@ -13,24 +14,34 @@ const printable = matching(/^[\x20-\x7e]{1,64}$/, 'must be 1 to 64 printable ASC
 /** The form of a symbol. */
 export const symbolForm = /^[A-Za-z0-9._-]{1,16}$/;
 
-export const tokenShape = {
-  network: network.describe("The token's chain"),
-  asset: address.describe("The token's contract"),
+/** The keys that are about the token alone. */
+const ownShape = {
+  network: network.describe('Its chain'),
+  asset: address.describe('Its contract'),
   symbol: matching(symbolForm, 'must be 1 to 16 of A-Z, a-z, 0-9, ".", "_" and "-"').describe(
-    'The name that clients and runners see',
+    'Its name for clients and runners',
   ),
-  decimals: wholeNumber(0, 36).describe('Of the token: 6 makes one atom a millionth'),
+  decimals: wholeNumber(0, 36).describe('6: an atom is a millionth'),
   pay_to: address.describe('Your address, which belongs to this ledger alone'),
-  transfer_method: oneOf(transferMethods).default(transferMethods[0]).describe('How the money is moved'),
+  transfer_method: oneOf(transferMethods).default(transferMethods[0]).describe('How money moves'),
   peg: oneOf(['USD'])
     .optional()
+    .describe('The token is worth one unit of this currency, and pays for prices in it'),
+  eip712_name: printable.describe('EIP-712 name of the contract, which clients sign'),
+  eip712_version: printable.describe('Its EIP-712 version'),
+} as const;
+
+const presetNames = Object.keys(tokenPresets) as [TokenPresetName, ...TokenPresetName[]];
+
+export const tokenShape = {
+  preset: oneOf(presetNames)
+    .optional()
     .describe(
-      'The currency that the token is worth one unit of: it pays for what is priced in that currency',
+      'Says all of the token but `pay_to`: network, contract, symbol, decimals, peg and EIP-712 domain',
     ),
-  eip712_name: printable.describe('The EIP-712 name of the contract, which clients sign'),
-  eip712_version: printable.describe('The EIP-712 version of the contract'),
+  ...ownShape,
   ...tokenRateShape,
-  markup_bps: markupBps.optional().describe("The token's markup"),
+  markup_bps: markupBps.optional().describe('Its markup'),
 } as const;
 
 type TokenTable = Table<typeof tokenShape>;
@@ -38,7 +49,8 @@ type TokenTable = Table<typeof tokenShape>;
 /** Reads `[[accepted_tokens]]`. Returns the whole ones; what is wrong with the others is reported. */
 export function readTokens(root: RootTable, isRequired: boolean, reading: Reading): AcceptedToken[] {
   const { report } = reading;
-  const tables = readTables(tokenShape, root.values.acceptedTokens, ['accepted_tokens'], report);
+  const given = withPresets(root.values.acceptedTokens, report);
+  const tables = readTables(tokenShape, given, ['accepted_tokens'], report);
   if (isRequired && tables.length === 0 && !isWrongKind(root)) {
     report.mistake(['accepted_tokens'], 'is missing: at least one token must be accepted');
   }
@@ -47,6 +59,23 @@ export function readTokens(root: RootTable, isRequired: boolean, reading: Readin
   checkSymbols(tables, report);
   checkRates(tables, root, report);
   return tables.flatMap((table) => toToken(table, root, reading) ?? []);
+}
+
+const presetKeys = Object.keys(ownShape).filter((key) => camelCase(key) in tokenPresets['base/USDC']);
+
+/** The tables with the keys that their presets stand for. */
+function withPresets(raw: unknown, report: Report): unknown {
+  if (!Array.isArray(raw)) return raw;
+  return raw.map((table: unknown, index) => {
+    const name = isTable(table) ? table['preset'] : undefined;
+    const preset = presetNames.find((known) => known === name);
+    if (!isTable(table) || preset === undefined) return table;
+    for (const key of presetKeys.filter((one) => table[one] !== undefined))
+      report.mistake(['accepted_tokens', index, key], `is what preset says: leave out one of the two`);
+    const { decimals, ...texts } = tokenPresets[preset];
+    const known: Readonly<Record<string, unknown>> = { ...texts, decimals: BigInt(decimals) };
+    return { ...Object.fromEntries(presetKeys.map((key) => [key, known[camelCase(key)]])), ...table };
+  });
 }
 
 /** Already reported as not being an array. */
@@ -106,28 +135,9 @@ function toToken(table: TokenTable, root: RootTable, reading: Reading): Accepted
   const fixed = whole?.ratePerNativeUnit ?? root.values.ratePerNativeUnit;
   if (whole === undefined || chainId === undefined || bps === undefined || !(terms ?? fixed ?? whole.peg))
     return undefined;
-  const {
-    network: chain,
-    asset,
-    symbol,
-    decimals,
-    payTo,
-    transferMethod,
-    peg,
-    eip712Name,
-    eip712Version,
-  } = whole;
   return {
-    network: chain,
+    ...pick(ownShape, whole),
     chainId,
-    asset,
-    symbol,
-    decimals,
-    payTo,
-    transferMethod,
-    peg,
-    eip712Name,
-    eip712Version,
     ratePerNativeUnit: terms ? undefined : fixed,
     markupBps: bps,
     rateTerms: terms,

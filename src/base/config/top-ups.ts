@@ -12,12 +12,12 @@ import { jobIndex, rate, serviceId } from './values.ts';
 import type { JobsTables } from './jobs.ts';
 
 export const topUpShape = {
-  service_id: serviceId.describe("The job's service, without a runner"),
-  job_index: jobIndex.describe("The job's index in its service"),
+  service_id: serviceId.describe('Its service, without a runner'),
+  job_index: jobIndex.describe('Its index in the service'),
   currency_per_token: z
     .unknown()
     .meta({ type: 'table of decimals by symbol, as { USDC = "1" }' })
-    .describe('Units of credit for one token; other tokens buy no credit'),
+    .describe('Credit for one token; other tokens buy none'),
 } as const;
 
 type TopUpTable = Table<typeof topUpShape>;

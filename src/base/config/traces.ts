@@ -8,7 +8,7 @@ import { privateBaseUrl } from './urls.ts';
 const ratioText = 'must be a number from 0 to 1';
 
 export const tracesShape = {
-  endpoint: privateBaseUrl.describe("A collector's OTLP/HTTP receiver; `/v1/traces` is appended"),
+  endpoint: privateBaseUrl.describe("Collector's OTLP/HTTP receiver; `/v1/traces` is appended"),
   sample_ratio: z
     .preprocess(
       (raw) => (typeof raw === 'bigint' ? Number(raw) : raw),
@@ -17,7 +17,7 @@ export const tracesShape = {
     .default(1)
     .meta({ type: 'number, 0 to 1' })
     .describe('Share of traces that are recorded'),
-  headers: secret.describe('Headers of each export: `name=value,name=value`, values percent-encoded'),
+  headers: secret.describe('`name=value,name=value`, values percent-encoded'),
 } as const;
 
 /** Where traces are sent. */

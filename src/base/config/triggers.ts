@@ -27,7 +27,7 @@ export const triggerShapes: Readonly<Record<TriggerKind, Shape>> = {
   cron: cronTriggerShape,
   chain: chainTriggerShape,
 };
-export const triggerKindKey = oneOf(triggerKinds).describe('Kind of trigger; the other keys depend on it');
+export const triggerKindKey = oneOf(triggerKinds).describe('Decides which other keys apply');
 
 /** Reads `[[triggers]]`. Returns the whole ones; what is wrong with the others is reported. */
 export async function readTriggers(

@@ -13,12 +13,12 @@ export const upstreamShape = {
   timeout_ms: wholeNumber(1, 3_600_000)
     .default(120_000)
     .describe(
-      'Until an answer begins, or is complete if not streamed. A pause in a stream may take half as long, the whole stream five times',
+      'Until an answer begins, or is complete if not streamed. A pause in a stream: half as long; the whole stream: five times',
     ),
-  weight: wholeNumber(1, 1_000).default(1).describe("Share of requests among a model's upstreams"),
+  weight: wholeNumber(1, 1_000).default(1).describe("Share of a model's requests"),
   max_concurrent: wholeNumber(1, 100_000)
     .default(256)
-    .describe('Simultaneous completions of one gateway; at most half for free models'),
+    .describe('Simultaneous completions of a gateway; at most half for free models'),
 } as const;
 
 type TimeLimits = Omit<Constants['upstream'], 'idleOfTimeout' | 'totalOfTimeout'>;

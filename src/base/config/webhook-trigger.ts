@@ -11,12 +11,12 @@ import { jobIndex, oneOf, plainName, serviceId } from './values.ts';
 const leastSecretChars = 32;
 
 export const webhookTriggerShape = {
-  name: plainName.describe('Unique name, in logs, metrics and alerts'),
+  name: plainName.describe('Unique, in logs, metrics and alerts'),
   kind: oneOf(['webhook']).describe('What calls the job'),
-  service_id: serviceId.describe('The service of the called job'),
-  job_index: jobIndex.describe("The job's index in its service"),
+  service_id: serviceId.describe('Service of the called job'),
+  job_index: jobIndex.describe('Its index in the service'),
   secret: rotatingSecret.describe(
-    'Key that senders sign with: `whsec_` and base64 (Standard Webhooks), or text whose bytes are the key',
+    'Senders sign with it: `whsec_` and base64 (Standard Webhooks), or text whose bytes are the key',
   ),
 } as const;
 

@@ -94,7 +94,7 @@ export const refusals = {
     payment_replay:
       'This payment was already used for another request. It is not charged again. Sign a new payment for this request.',
     payment_recovered:
-      "The chain shows that this payment was charged, and no call was made for it; its refund is due, and nothing more is charged. It is delivered instead if the same request comes with the payer's signature over it in X-NET-REDELIVERY-SIG.",
+      "The chain shows that this payment was charged, and no call was made for it; its refund is due or on record, and nothing more is charged. Until the refund is started it is delivered instead if the same request comes with the payer's signature over it in X-NET-REDELIVERY-SIG.",
     signature_replay:
       "The caller's nonce was already used by another payment, perhaps by one that failed and may still land. This request charged nothing. Sign again with a new nonce.",
     payment_identifier_conflict:
@@ -195,6 +195,8 @@ export const refusals = {
     {
       upstream_unavailable:
         'The service that is sold here cannot be reached now. This request charged nothing. Send the same payment again later.',
+      price_unavailable:
+        'The price of this request could not be learned from the seller. This request charged nothing. Send the same request again later.',
       result_store_unavailable:
         'The store of large results is unavailable. Send the same request again later.',
       enqueue_failed:

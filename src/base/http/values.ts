@@ -30,7 +30,7 @@ export const symbol = z
   .regex(/^[A-Za-z0-9._-]{1,16}$/)
   .meta({ description: "The token's symbol.", examples: ['USDC'] });
 
-export const decimals = z.int().min(0).max(36).meta({ description: "The token's decimal places." });
+export const decimals = z.int().min(0).max(36).describe("The token's decimal places.");
 
 export const atoms = z
   .string()
@@ -69,7 +69,7 @@ export const callId = z
   .min(1)
   .meta({ description: 'The call that the payment bought.', examples: [42] });
 
-export const attempt = z.int().min(1).meta({ description: 'The number of the attempt, from 1.' });
+export const attempt = z.int().min(1).describe('The number of the attempt, from 1.');
 
 export const url = z
   .string()
@@ -79,4 +79,4 @@ export const url = z
 export const contentType = z
   .string()
   .nullable()
-  .meta({ description: 'The content type of the request; null if it had no content type.' });
+  .describe('The content type of the request; null if it had no content type.');

@@ -1,5 +1,5 @@
 import type { parseArgs, ParseArgsOptionDescriptor } from 'node:util';
-import { exitLines, type OwnExits } from './exit-codes.ts';
+import { exitLines, exitMeanings, type OwnExits } from './exit-codes.ts';
 
 /** An option as parseArgs of node:util reads it, with its help text. */
 interface Option extends ParseArgsOptionDescriptor {
@@ -63,33 +63,73 @@ export function mostArguments({ forms = [] }: CommandDescription): number {
 
 /** The help of one command. */
 export function helpOf(name: string, described: CommandDescription): string {
-  const { summary, forms = [''], options = {}, notes = [], exits } = described;
-  const hasOptions = Object.keys(options).length > 0;
-  const calls = forms.map((form) =>
-    ['tollbook', name, form, hasOptions ? '[OPTIONS]' : ''].filter((part) => part !== '').join(' '),
+  const rows = givenOptions(described).map(({ given, help, fallback }) => ({
+    given: `  ${given}`,
+    help: fallback === '' ? help : `${help}; default: ${fallback}`,
+  }));
+  const width = Math.max(0, ...rows.map(({ given }) => given.length)) + 2;
+  const options = rows.map(
+    ({ given, help }) => given.padEnd(width) + help.replaceAll('\n', `\n${' '.repeat(width)}`),
   );
-  const needs = described.noDatabase ? [] : ['needs DATABASE_URL'];
-  const reader = described.isReading ? ['', readerSuffices] : [];
   return [
-    `tollbook ${name}: ${summary}`,
+    `tollbook ${name}: ${described.summary}`,
     '',
-    ...calls,
-    ...optionLines(options),
-    ...[...notes, ...needs].map((note) => `  ${note}`),
+    ...callsOf(name, described),
+    ...options,
+    ...notesOf(described).map((note) => `  ${note}`),
     '',
-    ...exitLines(exits),
-    ...reader,
+    ...exitLines(described.exits),
+    ...(described.isReading ? ['', readerSuffices] : []),
   ].join('\n');
 }
 
-function optionLines(options: Options): string[] {
-  const rows = Object.entries(options).map(([name, option]) => {
-    const times = option.multiple ? ' …' : '';
-    const given = option.value === undefined ? '' : ` ${option.value}${times}`;
-    const fallback =
-      typeof option.default === 'string' && option.default !== '' ? `; default: ${option.default}` : '';
-    return { given: `  --${name}${given}`, help: option.help + fallback };
+/** The page of all commands, in Markdown, without the end of its last line. */
+export function commandsPage(commands: Readonly<Record<string, CommandDescription>>): string {
+  const all = Object.entries(commands);
+  const everywhere = exitMeanings({}).map(([code, meaning]) => `${code}: ${meaning}`);
+  const intro = `# Every command
+\`tollbook commands reference\` prints this page: ${all.length} commands, as \`tollbook COMMAND --help\` describes each. In brackets is the value that counts where an
+option is not given; \`…\` means any number of times. Exit codes of every command are ${everywhere.join('; ')}.
+For commands with *reader*, ${readerSuffices}`;
+  return [intro, ...all.map(([name, described]) => sectionOf(name, described))].join('\n\n');
+}
+
+function sectionOf(name: string, described: CommandDescription): string {
+  const options = givenOptions(described).map(({ given, help, fallback }) => {
+    const shown = fallback === '' ? '' : ` (\`${fallback}\`)`;
+    return `- \`${given}\`${shown}: ${help.replaceAll('\n', ' ')}`;
   });
-  const width = Math.max(0, ...rows.map(({ given }) => given.length)) + 2;
-  return rows.map(({ given, help }) => given.padEnd(width) + help.replaceAll('\n', `\n${' '.repeat(width)}`));
+  const everywhere = new Set(exitMeanings({}).map(([code]) => code));
+  const exits = exitMeanings(described.exits ?? {}).filter(([code]) => !everywhere.has(code));
+  return [
+    `## \`${name}\``,
+    `${callsOf(name, described)
+      .map((call) => `\`${call}\``)
+      .join(', or ')} ${described.summary}${described.isReading ? ' (*reader*)' : ''}`,
+    ...options,
+    ...notesOf(described).map((note) => `- ${note}`),
+    ...exits.map(([code, meaning]) => `- exit code ${code}: ${meaning}`),
+  ].join('\n');
+}
+
+function callsOf(name: string, { forms = [''], options = {} }: CommandDescription): string[] {
+  const hasOptions = Object.keys(options).length > 0;
+  return forms.map((form) =>
+    ['tollbook', name, form, hasOptions ? '[OPTIONS]' : ''].filter((part) => part !== '').join(' '),
+  );
+}
+
+function notesOf({ notes = [], noDatabase }: CommandDescription): readonly string[] {
+  return noDatabase ? notes : [...notes, 'needs DATABASE_URL'];
+}
+
+/** How each option is given, and the value that counts where it is not; empty if there is none. */
+function givenOptions({
+  options = {},
+}: CommandDescription): { readonly given: string; readonly help: string; readonly fallback: string }[] {
+  return Object.entries(options).map(([name, { value, multiple, help, default: fallback }]) => ({
+    given: `--${name}${value === undefined ? '' : ` ${value}${multiple ? ' …' : ''}`}`,
+    help,
+    fallback: typeof fallback === 'string' ? fallback : '',
+  }));
 }

@@ -26,7 +26,13 @@ export const exitCodes = {
 export type OwnExits = Readonly<Partial<Record<'finding' | 'explained' | 'wrongConfiguration', string>>>;
 
 /** What a command's help says of its exit codes. */
-export function exitLines({ finding, explained, wrongConfiguration }: OwnExits = {}): string[] {
+export function exitLines(own: OwnExits = {}): string[] {
+  const lines = exitMeanings(own).map(([number, meaning]) => `  ${String(number).padEnd(4)}${meaning}`);
+  return ['exit codes:', ...lines];
+}
+
+/** The exit codes of a command: those of every command, and its own. */
+export function exitMeanings({ finding, explained, wrongConfiguration }: OwnExits): [ExitCode, string][] {
   const meanings: readonly (readonly [ExitCode, string | undefined])[] = [
     [exitCodes.done, 'done'],
     [exitCodes.finding, finding],
@@ -34,6 +40,5 @@ export function exitLines({ finding, explained, wrongConfiguration }: OwnExits =
     [exitCodes.explained, explained],
     [exitCodes.wrongConfiguration, wrongConfiguration],
   ];
-  const given = meanings.filter(([, meaning]) => meaning !== undefined);
-  return ['exit codes:', ...given.map(([number, meaning]) => `  ${String(number).padEnd(4)}${meaning}`)];
+  return meanings.flatMap(([number, meaning]) => (meaning === undefined ? [] : [[number, meaning]]));
 }

@@ -2,9 +2,16 @@
 type AlertKind =
   | 'dead_letters'
   | 'runner_paused'
+  | 'calls_waiting'
+  | 'deliveries_failing'
   | 'broker_trouble'
-  | 'circuit_open'
+  | 'facilitator_trouble'
+  | 'chain_trouble'
+  | 'upstream_trouble'
+  | 'outbox_full'
   | 'database_away'
+  | 'appends_refused'
+  | 'gateway_not_ready'
   | 'anchors_behind'
   | 'low_gas'
   | 'certificate_trouble'
@@ -26,4 +33,38 @@ export interface AlertCondition {
   readonly text: string;
   /** For programs. */
   readonly details?: Readonly<Record<string, string | number | null>>;
+}
+
+/** The sentence with which a kind is resolved, about its subject. */
+const wellAgain: { readonly [K in AlertKind]: (subject: string) => string } = {
+  dead_letters: (service) => `No dead letter of ${service} is left.`,
+  runner_paused: (runner) => `The runner ${runner} gets calls again.`,
+  calls_waiting: (service) => `Runners take the calls of ${service} again, or none waits.`,
+  deliveries_failing: (runner) => `The runner ${runner} has done a call.`,
+  broker_trouble: (broker) => `The broker ${broker} takes calls again.`,
+  facilitator_trouble: (host) => `The facilitator ${host} answers again, and settles every accepted token.`,
+  chain_trouble: (network) => `The RPC of ${network} answers again.`,
+  upstream_trouble: (host) => `The upstream ${host} can be reached again.`,
+  outbox_full: () => 'There is room again for calls and for payments without an outcome.',
+  database_away: () => 'The database can be reached and written again.',
+  appends_refused: () => 'The database takes appends again.',
+  gateway_not_ready: (host) => `The gateway on ${host} is ready again, or has stopped.`,
+  anchors_behind: (anchor) => `The anchor ${anchor} has the newest checkpoints.`,
+  low_gas: (key) => `The key of ${key} has enough ether again.`,
+  certificate_trouble: (host) => `${host} presents a certificate that is accepted.`,
+  clock_trouble: (host) => `The clocks of ${host} and of the database agree again.`,
+  no_current_rate: (token) => `${token} has a current rate again and is offered.`,
+  rate_old: (token) => `The fixed rate of ${token} is a present one.`,
+  listing_gone: (host) => `${host} lists jobs of this gateway again.`,
+  listing_missing: (service) => `The jobs of ${service} are listed again.`,
+  discovery_unknown: (host) => `The answers of ${host} are conclusive again.`,
+  trigger_behind: (trigger) => `The trigger ${trigger} has caught up.`,
+  factor_guessed: (operator) => `No code of ${operator} has been guessed for a day.`,
+};
+
+/** The message to a receiver once a condition holds no longer. A kind of another version is named. */
+export function resolvedText(kind: string, subject: string): string {
+  return Object.hasOwn(wellAgain, kind)
+    ? wellAgain[kind as AlertKind](subject)
+    : `${kind} has ended${subject === '' ? '' : `: ${subject}`}.`;
 }

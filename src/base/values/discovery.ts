@@ -6,10 +6,20 @@ export const discoveryKey = 'bazaar';
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
+/** How a route is requested. */
+export interface DeclaredRoute {
+  readonly method: string;
+  /** As `patternFault()` takes it. */
+  readonly path: string;
+}
+
 /** What a job takes and gives, as far as its operator has declared it. */
 export interface DeclaredJob {
+  /** Undefined for a job, which takes a POST at an address without parameters. */
+  readonly route?: DeclaredRoute | undefined;
   /** A media type in lower case. */
   readonly contentType: string | undefined;
+  /** Of the body, or of the query if the method has no body. */
   readonly inputSchema: JsonSchema | undefined;
   readonly outputSchema: JsonSchema | undefined;
 }
@@ -17,28 +27,63 @@ export interface DeclaredJob {
 /** A job's entry in discovery. */
 export interface Discovery {
   /** Version 2: the value of the extension, in the form that facilitators validate. */
-  readonly extension: { readonly info: object; readonly schema: JsonSchema };
+  readonly extension: Extension;
+  /** The same without schemas. */
+  readonly plain: Extension;
   /** Version 1: `outputSchema` of its offers. */
   readonly outputSchema: object;
+}
+
+interface Extension {
+  /** Of a route with parameters in its path. */
+  readonly routeTemplate?: string;
+  readonly info: object;
+  readonly schema: JsonSchema;
+}
+
+/** Whether requests of a method have a query in place of a body. */
+export function isQueryMethod(method: string): boolean {
+  return method === 'GET' || method === 'HEAD' || method === 'DELETE';
 }
 
 const draft = 'https://json-schema.org/draft/2020-12/schema';
 const anyObject: JsonSchema = { type: 'object' };
 
-/** The entry of a job without schemas: that it takes a POST. */
-export function plainDiscovery(contentType: string | undefined): Discovery {
-  return entryOf(bodyTypeOf(contentType), undefined, undefined);
+/** The entry of a job without schemas: its method, and the parameters in its path. */
+export function plainDiscovery(contentType: string | undefined, route?: DeclaredRoute): Discovery {
+  return entryOf(contentType, route, undefined, undefined);
 }
 
 /**
  * The entry of a job with its schemas, each with an example: the first of its `examples`, its `default`, or one made from it.
  * Undefined if a schema cannot stand inside another one or no example of it is known.
  */
-export function discoveryOf({ contentType, inputSchema, outputSchema }: DeclaredJob): Discovery | undefined {
-  const input = inputSchema && part(inputSchema, '#/properties/input/properties/body');
+export function discoveryOf(job: DeclaredJob): Discovery | undefined {
+  const { contentType, route, inputSchema, outputSchema } = job;
+  const place = isQueryMethod(methodOf(route)) ? 'queryParams' : 'body';
+  const input = inputSchema && part(inputSchema, `#/properties/input/properties/${place}`);
   const output = outputSchema && part(outputSchema, '#/properties/output/properties/example');
   if ((inputSchema && !input) || (outputSchema && !output)) return undefined;
-  return entryOf(bodyTypeOf(contentType), input, output);
+  return entryOf(contentType, route, input, output);
+}
+
+function methodOf(route: DeclaredRoute | undefined): string {
+  return route?.method ?? 'POST';
+}
+
+/** The parameters in a path, each with its name as an example. */
+function pathParamsOf(route: DeclaredRoute | undefined) {
+  const names = [...(route?.path.matchAll(/:(\w+)/g) ?? [])].map(([, name = '']) => name);
+  if (names.length === 0) return undefined;
+  const string = { type: 'string' };
+  return {
+    example: Object.fromEntries(names.map((name) => [name, name])),
+    schema: {
+      type: 'object',
+      properties: Object.fromEntries(names.map((name) => [name, string])),
+      required: names,
+    },
+  };
 }
 
 /** A schema where it stands in the entry, and a value that is valid by it. */
@@ -47,46 +92,67 @@ interface Part {
   readonly example: unknown;
 }
 
-function entryOf(bodyType: string, input: Part | undefined, output: Part | undefined): Discovery {
-  const { example: body, schema: bodySchema } = input ?? { example: {}, schema: anyObject };
-  const given = output && { output: { type: 'json', example: output.example } };
-  const properties = bodySchema['properties'];
-  return {
-    extension: {
-      info: { input: { type: 'http', method: 'POST', bodyType, body }, ...given },
-      schema: {
-        $schema: draft,
-        type: 'object',
-        properties: {
-          input: {
-            type: 'object',
-            properties: {
-              type: { const: 'http' },
-              method: { enum: ['POST'] },
-              bodyType: { enum: [bodyType] },
-              body: bodySchema,
-            },
-            required: ['type', 'method', 'bodyType', 'body'],
-            additionalProperties: false,
+function entryOf(
+  contentType: string | undefined,
+  route: DeclaredRoute | undefined,
+  input: Part | undefined,
+  output: Part | undefined,
+): Discovery {
+  const { example, schema } = input ?? { example: {}, schema: anyObject };
+  const method = methodOf(route);
+  const params = pathParamsOf(route);
+  const bodyType = bodyTypeOf(contentType);
+  const isQuery = isQueryMethod(method);
+  const info = {
+    type: 'http',
+    method,
+    ...(isQuery ? { queryParams: example } : { bodyType, body: example }),
+    ...(params && { pathParams: params.example }),
+  };
+  const takes = isQuery ? { queryParams: schema } : { bodyType: { enum: [bodyType] }, body: schema };
+  const extension = {
+    ...(params && route && { routeTemplate: route.path }),
+    info: { input: info, ...(output && { output: { type: 'json', example: output.example } }) },
+    schema: {
+      $schema: draft,
+      type: 'object',
+      properties: {
+        input: {
+          type: 'object',
+          properties: {
+            type: { const: 'http' },
+            method: { enum: [method] },
+            ...takes,
+            ...(params && { pathParams: params.schema }),
           },
-          ...(output && {
-            output: {
-              type: 'object',
-              properties: { type: { type: 'string' }, example: output.schema },
-              required: ['type'],
-            },
-          }),
+          required: ['type', 'method', ...Object.keys(takes)],
+          additionalProperties: false,
         },
-        required: ['input'],
+        ...(output && {
+          output: {
+            type: 'object',
+            properties: { type: { type: 'string' }, example: output.schema },
+            required: ['type'],
+          },
+        }),
       },
+      required: ['input'],
     },
+  };
+  const fields = isObject(schema['properties']) ? schema['properties'] : undefined;
+  const fieldsV1 = isQuery
+    ? { queryParams: fields ?? example }
+    : { bodyType, ...(fields ? { bodyFields: fields } : { body: example }) };
+  return {
+    extension,
+    plain: input || output ? plainDiscovery(contentType, route).extension : extension,
     outputSchema: {
       input: {
         type: 'http',
-        method: 'POST',
+        method,
         discoverable: true,
-        bodyType,
-        ...(isObject(properties) ? { bodyFields: properties } : { body }),
+        ...fieldsV1,
+        ...(params && { pathParams: params.schema.properties }),
       },
       ...(output && { output: output.example }),
     },

@@ -14,18 +14,23 @@ export function reportProgress(
   return callFunction(pool, 'report_progress', held);
 }
 
-export type CallProgress = NonNullable<Awaited<ReturnType<typeof findProgress>>>;
-
-/** What the holder of a call's lease last said, `fraction` from 0 to 1; undefined if it has said nothing. */
-export async function findProgress(db: LedgerDatabase, callId: number) {
-  const row = await db
+/** Of the leases that hold their calls now. */
+function heldProgress(db: LedgerDatabase) {
+  return db
     .selectFrom('tollbook.call_progress as progress')
     .innerJoin('tollbook.call as call', (join) =>
       join.onRef('call.call_id', '=', 'progress.call_id').onRef('call.lease_id', '=', 'progress.lease_id'),
     )
+    .where('call.status', '=', 'leased');
+}
+
+export type CallProgress = NonNullable<Awaited<ReturnType<typeof findProgress>>>;
+
+/** What the holder of a call's lease last said, `fraction` from 0 to 1; undefined if it has said nothing. */
+export async function findProgress(db: LedgerDatabase, callId: number) {
+  const row = await heldProgress(db)
     .select(['progress.fraction', 'progress.message', 'progress.reported_at'])
     .where('progress.call_id', '=', callId)
-    .where('call.status', '=', 'leased')
     .executeTakeFirst();
   if (!row) return undefined;
   return { fraction: row.fraction ?? undefined, message: row.message ?? undefined, at: row.reported_at };
@@ -36,14 +41,9 @@ export async function readProgressTimes(
   db: LedgerDatabase,
   callIds: readonly number[],
 ): Promise<ReadonlyMap<number, number>> {
-  const rows = await db
-    .selectFrom('tollbook.call_progress as progress')
-    .innerJoin('tollbook.call as call', (join) =>
-      join.onRef('call.call_id', '=', 'progress.call_id').onRef('call.lease_id', '=', 'progress.lease_id'),
-    )
+  const rows = await heldProgress(db)
     .select(['progress.call_id', 'progress.reported_at'])
     .where('progress.call_id', 'in', callIds)
-    .where('call.status', '=', 'leased')
     .execute();
   return new Map(rows.map((row) => [row.call_id, row.reported_at.getTime()]));
 }

@@ -122,7 +122,7 @@ export async function leaseCalls(
   );
   return rows.map((row) => ({
     ...callLeaseOf(row),
-    origin: originOf(row),
+    origin: firingOf(row) ?? paidOriginOf(row),
     idempotencyKey: row.payment,
     leaseUntil: row.lease_until,
     traceparent: row.traceparent ?? undefined,
@@ -137,12 +137,15 @@ function firingOf(row: Pick<LeaseRow, 'trigger_kind' | 'trigger_name' | 'trigger
   return kind === null ? undefined : { kind, name: name ?? '', id: id ?? '' };
 }
 
-function originOf(row: LeaseRow): LeasedOrigin {
-  const firing = firingOf(row);
-  if (firing) return firing;
-  const { network, asset, symbol, caller } = row;
+/** What a paid call has from its payment. */
+export function paidOriginOf({
+  network,
+  asset,
+  symbol,
+  caller,
+}: Pick<LeaseRow, 'network' | 'asset' | 'symbol' | 'caller'>) {
   return {
-    kind: 'x402',
+    kind: 'x402' as const,
     network: network ?? '',
     asset: asset ?? '',
     symbol: symbol ?? '',

@@ -1,5 +1,6 @@
 import type { JobId } from '../../base/values/job.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
+import { defined } from '../../ledger/store/expressions.ts';
 
 /** Which dead letters are meant: those that match every member that is set. */
 export interface DeadLetterFilter {
@@ -38,10 +39,9 @@ export async function findDeadLetters(
     ])
     .where('status', '=', 'dead')
     .where('call_id', '>', afterCallId)
-    .$if(serviceId !== undefined, (calls) => calls.where('service_id', '=', serviceId ?? 0))
-    .$if(jobIndex !== undefined, (calls) => calls.where('job_index', '=', jobIndex ?? 0))
-    .$if(reason !== undefined, (calls) => calls.where('last_reason', '=', reason ?? ''))
-    .$if(runner !== undefined, (calls) => calls.where('last_runner', '=', runner ?? ''))
+    .where(({ and }) =>
+      and(defined({ service_id: serviceId, job_index: jobIndex, last_reason: reason, last_runner: runner })),
+    )
     .$if(since !== undefined, (calls) => calls.where('due_at', '>=', since ?? new Date(0)))
     .$if(before !== undefined, (calls) => calls.where('due_at', '<', before ?? new Date(0)))
     .orderBy('call_id')

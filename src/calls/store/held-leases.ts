@@ -1,14 +1,8 @@
 import type pg from 'pg';
 import { callTableFunction } from '../../ledger/store/functions.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
+import type { LeaseWish } from '../../base/values/broker/lease-messages.ts';
 import type { LeaseName } from './calls.ts';
-
-/** A lease that a runner takes, or extends: then both ids are the same. */
-export interface LeaseToHold {
-  readonly callId: number;
-  readonly leaseId: string;
-  readonly newLeaseId: string;
-}
 
 /**
  * Takes and extends leases of calls of these services, at most until each call is `maxAgeSecs` old. Returns for how many milliseconds those
@@ -16,7 +10,7 @@ export interface LeaseToHold {
  */
 export async function holdLeases(
   pool: pg.Pool,
-  leases: readonly LeaseToHold[],
+  leases: readonly LeaseWish[],
   services: readonly number[],
   leaseSecs: number,
   maxAgeSecs: number,

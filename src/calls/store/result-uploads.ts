@@ -17,12 +17,14 @@ export function noteResultPart(pool: pg.Pool, { callId, leaseId }: LeaseName, pa
 /**
  * Stores that the result of a lease is in the result store, before `completed` is recorded. Undefined once it is stored; if the lease has
  * another result already, that one, which is kept.
+ * @param head of a route's answer
  */
 export async function putStoredResult(
   pool: pg.Pool,
   { callId, leaseId, attempt }: LeaseName & { readonly attempt: number },
   contentType: string | undefined,
   { bytes, sha256 }: StoredResult,
+  head?: string,
 ): Promise<StoredResult | undefined> {
   const hash = Buffer.from(sha256.slice(2), 'hex');
   const [kept] = await callTableFunction(pool, 'put_stored_result', [
@@ -32,6 +34,7 @@ export async function putStoredResult(
     contentType ?? null,
     bytes,
     hash,
+    head ?? null,
   ]);
   return kept;
 }

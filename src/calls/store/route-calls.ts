@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { JobId } from '../../base/values/job.ts';
 import { callTableFunction } from '../../ledger/store/functions.ts';
-import { type CallLease, callLeaseOf, type LeasedCall } from './calls.ts';
+import { type CallLease, callLeaseOf, type LeasedCall, paidOriginOf } from './calls.ts';
 
 /** The lease of a call whose client asks for its answer: with all that its upstream receives, but for the body. */
 export type RouteLease = Omit<LeasedCall, 'contentType' | 'body'>;
@@ -14,16 +14,9 @@ export async function leaseRouteCall(
 ): Promise<RouteLease | undefined> {
   const [row] = await callTableFunction(pool, 'lease_call', [callId, leaseSecs, maxAgeSecs]);
   if (!row) return undefined;
-  const { network, asset, symbol, caller } = row;
   return {
     ...callLeaseOf(row),
-    origin: {
-      kind: 'x402',
-      network: network ?? '',
-      asset: asset ?? '',
-      symbol: symbol ?? '',
-      caller: caller ?? undefined,
-    },
+    origin: paidOriginOf(row),
     idempotencyKey: row.payment,
     leaseUntil: row.lease_until,
     traceparent: row.traceparent ?? undefined,

@@ -11,8 +11,7 @@ import { endCallback, putCallback, returnCallback, type TakenCallback } from '..
 import { readStream } from '../../ledger/store/streams.ts';
 import type pg from 'pg';
 import type { Config } from '../../base/config/config.ts';
-import type { Lane } from '../../ledger/store/lane.ts';
-import { nowSecs } from '../../ledger/store/ledger.ts';
+import { nowSecs, type LedgerWriter } from '../../ledger/store/ledger.ts';
 import { callbackSecrets, type ReceiptKeys } from '../../payments/use-cases/receipt-keys.ts';
 
 /** Why a callback is refused; undefined if it may be called, as far as that is known without network access. */
@@ -49,9 +48,7 @@ const backOff = { firstMs: 5_000, longestMs: 3_600_000 };
 /** A receiver that says so gets nothing more. */
 const goneFailure = 'status_410';
 
-export interface CallbackPorts {
-  readonly pool: pg.Pool;
-  readonly lane: Lane;
+export interface CallbackPorts extends LedgerWriter {
   readonly config: Config;
   readonly publicUrl: () => string;
   readonly receiptKeys: ReceiptKeys;

@@ -12,6 +12,7 @@ import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { Config } from '../../base/config/config.ts';
 import { type Ledger, nowSecs } from '../../ledger/store/ledger.ts';
 import { runIn, type StepEnd, type Tracing } from '../../base/values/tracing.ts';
+import type { FailureRuns } from './failure-runs.ts';
 
 type EndedAttempt =
   | Extract<CallChange, { readonly op: 'dead_letter' | 'retry' | 'return_lease' }>
@@ -21,6 +22,7 @@ export interface AttemptPorts extends Ledger {
   readonly config: Config;
   /** Called when a call was released, so that the relays need not wait for their next poll. */
   readonly onCallReleased: () => void;
+  readonly failureRuns: FailureRuns;
 }
 
 export interface LoggedPorts extends AttemptPorts {
@@ -97,8 +99,15 @@ export async function recordAttempt(
   const command = { stream: call.stream, events, call: change };
   const recorded = await context.lane.append(command, { urgent: true });
   if (recorded.outcome !== 'ok') return { kind: 'lease_lost' };
+  if (runner !== undefined) noteOutcome(context.failureRuns, runner, outcome);
   if (step.call.op === 'retry') context.onCallReleased();
   return { kind: 'recorded', deadReason: step.call.op === 'dead_letter' ? step.call.reason : undefined };
+}
+
+/** A runner that is busy, or has left, has neither failed nor done its work; one that refuses a call has read it. */
+function noteOutcome(runs: FailureRuns, runner: string, outcome: AttemptOutcome): void {
+  if (outcome.kind === 'retry') runs.noteFailure(runner, outcome.reason);
+  else if (outcome.kind === 'completed' || outcome.kind === 'dead') runs.noteSuccess(runner);
 }
 
 /** The same, and logs what became of it. */

@@ -8,17 +8,20 @@ import type { Ledger } from '../../ledger/store/ledger.ts';
 import { type BatchReport, changeDeadLetters, type DeadLetterBatch } from './dead-letters.ts';
 import type { LaneCommand } from '../../ledger/store/append-batch.ts';
 
-/** Why a call is not put back in the queue. */
-export type RequeueRefusal =
-  | { readonly kind: 'not_dead' }
-  /** Its payment was refunded, or a part of it. */
-  | { readonly kind: 'refunded' }
-  /** A refund of its payment was started, and is neither recorded nor given up yet. */
-  | { readonly kind: 'refund_under_way' }
-  /** The settlement of its payment was taken back, and it is not settled again. */
-  | { readonly kind: 'unpaid' };
+/** Why a call is not put back in the queue, in words. */
+export const notRequeuedTexts = {
+  not_dead: 'it is no longer a dead letter',
+  // or a part of it
+  refunded: 'its payment was refunded, so it is not delivered',
+  // neither recorded nor given up yet
+  refund_under_way: 'a refund of its payment is being sent, so it is not delivered',
+  // its settlement was taken back, and it is not settled again
+  unpaid: 'its payment is not settled at present',
+} as const;
 
-export type RequeueResult = { readonly kind: 'requeued' } | RequeueRefusal;
+interface RequeueRefusal {
+  readonly kind: keyof typeof notRequeuedTexts;
+}
 
 /** The operator who puts it back: the operator's token, or the operator's name. */
 export type RequeuedBy = Omit<EventData<'operator_requeued'>, 'call_id'>;
@@ -28,7 +31,7 @@ export async function requeueCall(
   context: Ledger,
   callId: number,
   by: RequeuedBy = {},
-): Promise<RequeueResult> {
+): Promise<{ readonly kind: 'requeued' } | RequeueRefusal> {
   const found = await checkRequeue(context, callId, by);
   if (found.kind !== 'possible') return found;
   // a refund that was started or recorded meanwhile moves the stream

@@ -2,17 +2,15 @@ import { isHex32 } from '../../base/values/primitives.ts';
 import { foldQuote, paidPayment } from '../../payments/rules/quote-state.ts';
 import { sha256 } from '../../base/values/sha256.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-import type pg from 'pg';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import type { ResultStore } from '../peers/results/result-store.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import { type ByteRange, readRange, readWhole } from './large-result.ts';
 import type { CallState } from '../../payments/rules/payment-progress.ts';
 import { type CallResult, readResult } from '../store/calls.ts';
+import type { LedgerReader } from '../../ledger/store/ledger.ts';
 
-export interface ResultPorts {
-  readonly pool: pg.Pool;
-  readonly db: LedgerDatabase;
+export interface ResultPorts extends LedgerReader {
   readonly results: ResultStore | undefined;
   readonly log: OperatorLog;
 }

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { creditText } from '../../base/values/price.ts';
 import { openAiError } from '../../base/errors/openai-error.ts';
 import { readGeneration } from '../use-cases/generation.ts';
@@ -9,7 +9,7 @@ import { accountOf, keyOf } from './credentials.ts';
 import { sendOpenAiError } from '../../ledger/http/openai-errors.ts';
 import { sendGenerations, sendGenerationsCsv } from './generations.ts';
 import { keyFacts } from './key-budget.ts';
-import { sendUsage, sendUsageCsv } from './usage.ts';
+import { type Asked, sendUsage, sendUsageCsv } from './usage.ts';
 import { type CreditsJson, generationQuery, type KeyStateJson } from './schemas/credit.ts';
 
 /** The values that a caller may read: its account's credit, its completions, and its key's remaining amount. */
@@ -48,12 +48,7 @@ export function creditRoutes(current: () => ChatContext) {
   };
 }
 
-type Handler = (asked: {
-  readonly context: ChatContext;
-  readonly accountId: number;
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
-}) => Promise<FastifyReply>;
+type Handler = (asked: Asked) => Promise<FastifyReply>;
 
 async function openedAccount({ db }: ChatContext, accountId: number): Promise<Account> {
   const account = await findAccount(db, { accountId });

@@ -9,7 +9,7 @@ import {
   generationsQuery,
   type GenerationsQuery,
 } from './schemas/generations.ts';
-import { type Asked, sendCsv } from './usage.ts';
+import { type Asked, type CsvColumns, sendCsv } from './usage.ts';
 
 const dayMs = 86_400_000;
 
@@ -28,7 +28,7 @@ export async function sendGenerationsCsv(asked: Asked): Promise<FastifyReply> {
   const query = generationsCsvQuery.safeParse(asked.request.query);
   if (!query.success) return refuseQuery(asked);
   const { rows, next } = await readPage(asked, query.data);
-  return sendCsv(asked, { name: 'requests', lines: [csvHeader, ...rows.map(csvRow)], next });
+  return sendCsv(asked, { name: 'requests', columns, rows, next });
 }
 
 /** What a list is asked for, by the days of its query. */
@@ -84,21 +84,15 @@ function costText(micros: string | null): string | null {
   return micros === null ? null : creditText(BigInt(micros));
 }
 
-const csvHeader = [
-  'created_at',
-  'id',
-  'model',
-  'key_id',
-  'key_name',
-  'status',
-  'prompt_tokens',
-  'completion_tokens',
-  'cached_tokens',
-  'cost',
-];
-
-function csvRow(row: ListedCompletion): string[] {
-  const { at, chat_id, model, key_id, key_name, status, cost } = row;
-  const tokens = [row.prompt_tokens, row.completion_tokens, row.cached_tokens].map((n) => String(n ?? ''));
-  return [at, chat_id, model, String(key_id), key_name ?? '', status, ...tokens, costText(cost) ?? ''];
-}
+const columns: CsvColumns<ListedCompletion> = {
+  created_at: ({ at }) => at,
+  id: ({ chat_id: id }) => id,
+  model: ({ model }) => model,
+  key_id: ({ key_id: id }) => String(id),
+  key_name: ({ key_name: name }) => name ?? '',
+  status: ({ status }) => status,
+  prompt_tokens: ({ prompt_tokens: tokens }) => String(tokens ?? ''),
+  completion_tokens: ({ completion_tokens: tokens }) => String(tokens ?? ''),
+  cached_tokens: ({ cached_tokens: tokens }) => String(tokens ?? ''),
+  cost: ({ cost }) => costText(cost) ?? '',
+};

@@ -1,7 +1,6 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
-import { flattenError, z, type ZodType } from 'zod';
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
 import { creditText, parseCredit, requestIdPattern } from '../../base/values/price.ts';
-import type { OperatorScope } from '../../base/values/operator-scope.ts';
 import { sendKeyMail } from '../../accounts/use-cases/auth-mails.ts';
 import { inBackground } from '../../base/runtime/background.ts';
 import { userOfAccount } from '../../accounts/store/identity.ts';
@@ -14,7 +13,7 @@ import type { OperatorToken } from '../../accounts/store/operator-tokens.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
 import { creditsJson } from './credits.ts';
 import { budgetTerms, keyFacts } from './key-budget.ts';
-import { operatorsOf } from '../../accounts/http/operator-access.ts';
+import { operatorRoutesOn } from '../../accounts/http/operator-access.ts';
 import { idOf } from '../../base/http/request-values.ts';
 import {
   type AccountJson,
@@ -27,7 +26,6 @@ import {
 } from './schemas/operator-credit.ts';
 
 const dayMs = 86_400_000;
-const maxBodyBytes = 65_536;
 const badRequestId = {
   formErrors: [],
   fieldErrors: { 'Idempotency-Key': ['must be 16 to 128 of A-Z, a-z, 0-9, _ and -'] },
@@ -44,7 +42,7 @@ export function operatorCreditRoutes(
     inBackground(identity, sendKeyMail(identity, userId, name), 'a mail about a new key could not be sent');
   };
   return async (app: FastifyInstance): Promise<void> => {
-    const route = routeOn(app, ledger);
+    const route = operatorRoutesOn(app, ledger);
 
     route('GET', '/operator/keys', 'keys:read', keysQuery, async ({ parsed, operator, request, reply }) => {
       const { account, ...page } = parsed;
@@ -85,8 +83,8 @@ export function operatorCreditRoutes(
       '/operator/keys/:key_id/revoke',
       'keys:write',
       z.unknown(),
-      async ({ params, operator, request, reply }) => {
-        const keyId = idOf(params.key_id);
+      async ({ param, operator, request, reply }) => {
+        const keyId = idOf(param);
         const done = await revokeKey(ledger, {
           keyId,
           accounts: operator.accounts,
@@ -107,11 +105,10 @@ export function operatorCreditRoutes(
       '/operator/accounts/:account/grants',
       'credit:write',
       grantRequest,
-      async ({ parsed, params, operator, request, reply }) => {
+      async ({ parsed, param: account, operator, request, reply }) => {
         const requestId = request.headers['idempotency-key'];
         if (requestId !== undefined && !requestIdPattern.test(String(requestId)))
           return sendRefusal(request, reply, 'invalid_request', { context: { details: badRequestId } });
-        const account = params.account ?? '';
         if (!mayUse(operator, account)) return sendRefusal(request, reply, 'forbidden');
         const accountId = await findCreditAccount(ledger, account);
         if (accountId === undefined) return sendRefusal(request, reply, 'account_not_found');
@@ -132,44 +129,6 @@ export function operatorCreditRoutes(
 /** Whether a token is for this account; for all accounts if none is named. The answer reveals no account's existence. */
 function mayUse({ accounts }: OperatorToken, account: string | undefined): boolean {
   return accounts === undefined || account === undefined || accounts.includes(account);
-}
-
-type Handler<T> = (args: {
-  readonly parsed: T;
-  readonly operator: OperatorToken;
-  readonly params: { readonly key_id?: string; readonly account?: string };
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
-}) => Promise<FastifyReply>;
-
-/** Routes for an authorized operator, with a parsed query or body; their answers are never cached. */
-function routeOn(app: FastifyInstance, ledger: Pick<ChatContext, 'db'>) {
-  const operators = operatorsOf(ledger);
-  return <T>(
-    method: HTTPMethods & ('GET' | 'POST'),
-    url: string,
-    scope: OperatorScope,
-    schema: ZodType<T>,
-    handle: Handler<T>,
-  ): void => {
-    app.route<{ Params: Parameters<Handler<T>>[0]['params'] }>({
-      method,
-      url,
-      bodyLimit: maxBodyBytes,
-      onRequest: operators.require(scope),
-      handler: async (request, reply) => {
-        reply.header('cache-control', 'no-store');
-        const operator = operators.of(request);
-        const parsed = schema.safeParse(method === 'GET' ? request.query : request.body);
-        if (!parsed.success) {
-          const context = { details: flattenError(parsed.error) };
-          return sendRefusal(request, reply, 'invalid_request', { context });
-        }
-        const { params } = request;
-        return handle({ parsed: parsed.data, operator, params, request, reply });
-      },
-    });
-  };
 }
 
 function listedKeyJson(key: ListedKey): ListedKeyJson {

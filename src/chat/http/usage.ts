@@ -39,15 +39,24 @@ export async function sendUsageCsv(asked: Asked): Promise<FastifyReply> {
   const page = query.success ? await readUsage(asked, query.data) : undefined;
   if (!page) return refuseQuery(asked);
   const { from, to, rows, next } = page;
-  return sendCsv(asked, { name: `usage-${from}-${to}`, lines: [csvHeader, ...rows.map(csvRow)], next });
+  return sendCsv(asked, { name: `usage-${from}-${to}`, columns, rows, next });
+}
+
+/** The columns of a CSV file: of each name, its cell in a row. */
+export type CsvColumns<Row> = Readonly<Record<string, (row: Row) => string>>;
+
+interface CsvFile<Row> {
+  readonly name: string;
+  readonly columns: CsvColumns<Row>;
+  readonly rows: readonly Row[];
+  readonly next: string | null;
 }
 
 /** Sends a page of a list as a file; the next page is in the header `Link`. */
-export function sendCsv(
-  { request, reply }: Asked,
-  file: { readonly name: string; readonly lines: readonly string[][]; readonly next: string | null },
-): FastifyReply {
-  const { name, lines, next } = file;
+export function sendCsv<Row>({ request, reply }: Asked, file: CsvFile<Row>): FastifyReply {
+  const { name, columns, rows, next } = file;
+  const cells = Object.values(columns);
+  const lines = [Object.keys(columns), ...rows.map((row) => cells.map((cellOf) => cellOf(row)))];
   if (next !== null) {
     const url = new URL(request.url, 'http://gateway');
     url.searchParams.set('cursor', next);
@@ -116,23 +125,15 @@ function rowJson(row: UsageSums): UsageJson['rows'][number] {
   };
 }
 
-const csvHeader = [
-  'day',
-  'model',
-  'key_id',
-  'key_name',
-  'requests',
-  'failed',
-  'prompt_tokens',
-  'completion_tokens',
-  'cached_tokens',
-  'cost',
-];
-
-function csvRow(row: UsageSums): string[] {
-  const { day, model, key_id: id, key_name: name } = row;
-  const { requests, failed, prompt_tokens, completion_tokens, cached_tokens, cost } = row;
-  const place = [day ?? '', model ?? '', id === null ? '' : String(id), name ?? ''];
-  const tokens = [prompt_tokens, completion_tokens, cached_tokens];
-  return [...place, requests, failed, ...tokens, creditText(BigInt(cost))];
-}
+const columns: CsvColumns<UsageSums> = {
+  day: ({ day }) => day ?? '',
+  model: ({ model }) => model ?? '',
+  key_id: ({ key_id: id }) => String(id ?? ''),
+  key_name: ({ key_name: name }) => name ?? '',
+  requests: ({ requests }) => requests,
+  failed: ({ failed }) => failed,
+  prompt_tokens: ({ prompt_tokens: tokens }) => tokens,
+  completion_tokens: ({ completion_tokens: tokens }) => tokens,
+  cached_tokens: ({ cached_tokens: tokens }) => tokens,
+  cost: ({ cost }) => creditText(BigInt(cost)),
+};

@@ -1,13 +1,6 @@
 import type { Since } from '../../base/runtime/since.ts';
 import type { SpendContext, ChatContext } from './context.ts';
-
-interface Check {
-  readonly ok: boolean;
-  /** What is wrong, without any text of a peer. */
-  readonly detail?: string;
-  /** RFC 3339: when it began to be so. */
-  readonly since?: string;
-}
+import type { Check } from '../../base/values/check.ts';
 
 /** Which models can be served, without calling an upstream. */
 export interface ChatStatus {

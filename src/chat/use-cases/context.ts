@@ -1,4 +1,3 @@
-import type pg from 'pg';
 import type { Config, ModelConfig, ChatConfig, SpendConfig } from '../../base/config/config.ts';
 import type { BoundedCache } from '../../base/values/bounded-cache.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
@@ -9,8 +8,6 @@ import type { UpstreamHealth } from '../peers/upstream/health.ts';
 import type { Budget } from '../../base/runtime/budget.ts';
 import type { PromiseTracker } from '../../base/runtime/promise-tracker.ts';
 import type { ApiKey } from '../../accounts/store/api-keys.ts';
-import type { LedgerDatabase } from '../../ledger/store/database.ts';
-import type { Lane } from '../../ledger/store/lane.ts';
 import type { Places } from '../../base/runtime/places.ts';
 import type { HoldMarker } from './hold-marker.ts';
 import type { KeyUses } from './key-uses.ts';
@@ -20,22 +17,20 @@ import type { UsageAlert, PayoutAlert } from './operator-alerts.ts';
 import type { PrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
 import type { OperatorBalance } from './spend/operator-balance.ts';
 import type { SpendQueue } from './spend/spend-queue.ts';
+import type { Ledger } from '../../ledger/store/ledger.ts';
 
 /** What the use cases of model chat work with; each receives it as an argument. */
-export interface ChatContext {
+export interface ChatContext extends Ledger {
   readonly config: Config;
   readonly settings: ChatConfig;
   /** By the name that clients use. */
   readonly models: ReadonlyMap<string, ModelConfig>;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly health: UpstreamHealth;
-  readonly lane: Lane;
   /** The cached refusal of a limit that is known to be full. */
   readonly findFullLimit: RefusalCachingLane['findFullLimit'];
   /** Sums the refusals that are not recorded by themselves. */
   readonly requestTally: RequestTally;
-  readonly pool: pg.Pool;
-  readonly db: LedgerDatabase;
   /** The owner of this process's holds, for as long as its heartbeats are recorded. */
   readonly processId: string;
   readonly holdMarker: HoldMarker;

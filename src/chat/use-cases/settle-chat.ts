@@ -1,4 +1,5 @@
 import type { ChatProgress } from '../rules/chat-answer.ts';
+import type { ChatUsage } from '../rules/chat-usage.ts';
 import type { chatEndings } from '../../ledger/rules/chat-events.ts';
 import { costMicros, mostMicros } from '../../base/values/price.ts';
 import type { LedgerEvent } from '../../ledger/rules/event.ts';
@@ -87,13 +88,6 @@ const mayWaitMs = 3;
 
 type Step = Pick<CreditCommand, 'events' | 'credit' | 'refused'>;
 
-interface Tokens {
-  readonly promptTokens: number;
-  readonly completionTokens: number;
-  readonly cachedTokens?: number;
-  readonly cacheWriteTokens?: number;
-}
-
 interface Cost {
   readonly cost: bigint;
   /** What the customer pays of it: at most the hold. */
@@ -101,14 +95,19 @@ interface Cost {
   readonly uncovered: bigint;
 }
 
-function costOf({ model, holdMicros }: RunningChat, tokens: Tokens): Cost {
+function costOf({ model, holdMicros }: RunningChat, tokens: ChatUsage): Cost {
   const reported = model.price ? costMicros({ ...tokens, price: model.price }) : 0n;
   const cost = reported < mostMicros ? reported : mostMicros;
   const captured = cost < holdMicros ? cost : holdMicros;
   return { cost, captured, uncovered: cost - captured };
 }
 
-function completedStep(chat: RunningChat, end: ChatEnd, counted: Tokens & Cost, isEstimate: boolean): Step {
+function completedStep(
+  chat: RunningChat,
+  end: ChatEnd,
+  counted: ChatUsage & Cost,
+  isEstimate: boolean,
+): Step {
   const { model, holdMicros } = chat;
   const { promptTokens, completionTokens, cachedTokens = 0, cacheWriteTokens = 0 } = counted;
   const { cost, captured, uncovered } = counted;

@@ -1,18 +1,12 @@
-import {
-  recordSweep,
-  type Sweep,
-  type SweepOrder,
-  type SweepRefusal,
-} from '../use-cases/refunds/record-sweep.ts';
+import { recordSweep, type Sweep, type SweepRefusal } from '../use-cases/refunds/record-sweep.ts';
 import { chainMessages, costLine } from '../terminal/cost-text.ts';
 import { moneyText } from '../terminal/money-text.ts';
-import { readNetwork, readOperator, readOptions } from '../../base/terminal/arguments.ts';
+import { readOptions } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import {
-  type ChainSources,
   listRecorded,
-  readChainSources,
   readLog,
+  readSent,
   readTransaction,
   recordTransfer,
 } from '../terminal/record-transfer.ts';
@@ -35,8 +29,10 @@ const messages: Readonly<Record<SweepRefusal, string>> = {
 };
 
 export async function record(args: readonly string[]): Promise<ExitCode> {
-  const { order, sources } = readRequest(args);
+  const { values } = readOptions(moneyCommands['sweeps record'], args);
+  const { sources, ...sent } = readSent(values, 'sweep');
   return recordTransfer(sources, messages, async ({ ledger, chains, config }) => {
+    const order = { ...sent, isNoRefund: values['not-a-refund'] };
     const answer = await recordSweep(ledger, order, chains, config?.jobs?.acceptedTokens ?? []);
     if (answer.kind === 'refused') return answer;
     return [
@@ -46,17 +42,6 @@ export async function record(args: readonly string[]): Promise<ExitCode> {
       costLine(answer.cost),
     ];
   });
-}
-
-function readRequest(args: readonly string[]): { order: SweepOrder; sources: ChainSources } {
-  const { values } = readOptions(moneyCommands['sweeps record'], args);
-  const operator = readOperator(values.by);
-  const network = readNetwork(values.network);
-  const transaction = readTransaction(values.tx, 'sweep');
-  return {
-    order: { network, transaction, operator, isNoRefund: values['not-a-refund'] },
-    sources: readChainSources(values.config, values.rpc),
-  };
 }
 
 function moneyOf(sweep: Sweep): string {

@@ -6,21 +6,13 @@ import {
   reverseUnexplainedTransfer,
   type UnexplainedTransferRecord,
 } from '../use-cases/refunds/record-unexplained-transfer.ts';
-import {
-  ArgumentError,
-  readHash,
-  readNetwork,
-  readOperator,
-  readOptions,
-} from '../../base/terminal/arguments.ts';
+import { ArgumentError, readHash, readOptions } from '../../base/terminal/arguments.ts';
 import type { ExitCode } from '../../base/terminal/exit-codes.ts';
 import { chainMessages, costLine } from '../terminal/cost-text.ts';
 import {
-  type ChainSources,
   listRecorded,
-  readChainSources,
   readLog,
-  readTransaction,
+  readSent,
   recordTransfer,
   reverseRecorded,
 } from '../terminal/record-transfer.ts';
@@ -46,7 +38,10 @@ const messages: Readonly<Record<UnexplainedTransferRefusal, string>> = {
 };
 
 export async function record(args: readonly string[]): Promise<ExitCode> {
-  const { order, sources } = readRequest(args);
+  const { values } = readOptions(moneyCommands['transfers record'], args);
+  const { sources, ...sent } = readSent(values, 'transfer');
+  const use = readUse({ ...values, returnedBy: values['returned-by'] });
+  const order = { ...sent, use, logIndex: readLog(values.log) };
   return recordTransfer(sources, messages, async ({ ledger, chains, config }) => {
     const answer = await recordUnexplainedTransfer(ledger, order, chains, config?.jobs?.acceptedTokens ?? []);
     if (answer.kind === 'refused') return answer;
@@ -56,23 +51,6 @@ export async function record(args: readonly string[]): Promise<ExitCode> {
       ...(answer.cost ? [costLine(answer.cost)] : []),
     ];
   });
-}
-
-function readRequest(args: readonly string[]): { order: UnexplainedTransferOrder; sources: ChainSources } {
-  const { values } = readOptions(moneyCommands['transfers record'], args);
-  const operator = readOperator(values.by);
-  const network = readNetwork(values.network);
-  const transaction = readTransaction(values.tx, 'transfer');
-  return {
-    order: {
-      network,
-      transaction,
-      logIndex: readLog(values.log),
-      use: readUse({ ...values, returnedBy: values['returned-by'] }),
-      operator,
-    },
-    sources: readChainSources(values.config, values.rpc),
-  };
 }
 
 function readUse({

@@ -1,8 +1,9 @@
 import type pg from 'pg';
 import type { Config } from '../../base/config/config.ts';
 import type { CostPurpose } from '../../base/values/transaction-cost.ts';
-import type { Caip2, Hex } from '../../base/values/primitives.ts';
+import type { Hex } from '../../base/values/primitives.ts';
 import type { Chains, Refused } from '../use-cases/refunds/final-transfers.ts';
+import type { ReversalOrder } from '../use-cases/refunds/record-unexplained-transfer.ts';
 import type { Ledger } from '../../ledger/store/ledger.ts';
 import {
   ArgumentError,
@@ -42,6 +43,24 @@ export function readChainSources(config: string | undefined, rpc: readonly strin
   const rpcUrls = readRpcUrls(rpc);
   requireChains(config, rpcUrls);
   return { config, rpcUrls };
+}
+
+interface SentValues {
+  readonly network?: string | undefined;
+  readonly tx?: string | undefined;
+  readonly by?: string | undefined;
+  readonly config?: string | undefined;
+  readonly rpc: readonly string[];
+}
+
+/** The transaction that a command records, who records it, and where the chains are configured. */
+export function readSent(values: SentValues, purpose: CostPurpose) {
+  return {
+    operator: readOperator(values.by),
+    network: readNetwork(values.network),
+    transaction: readTransaction(values.tx, purpose),
+    sources: readChainSources(values.config, values.rpc),
+  };
 }
 
 interface Sources {
@@ -103,7 +122,7 @@ export async function reverseRecorded<
   values: Readonly<Partial<Record<'network' | 'tx' | 'why' | 'by', string>>>,
   purpose: 'transfer' | 'cost',
   messages: Readonly<Record<Code, string>>,
-  reverse: (ledger: Ledger, order: ReversalOrder) => Promise<Answer>,
+  reverse: (ledger: Ledger, order: Omit<ReversalOrder, 'logIndex'>) => Promise<Answer>,
   textOf: (reversed: Extract<Answer, { readonly kind: 'reversed' }>) => string,
 ): Promise<ExitCode> {
   const order = {
@@ -116,13 +135,6 @@ export async function reverseRecorded<
   if (answer.kind === 'refused') return notDone(refusalText(answer, messages));
   say(`Reversed: ${textOf(answer as Extract<Answer, { readonly kind: 'reversed' }>)}.`);
   return exitCodes.done;
-}
-
-interface ReversalOrder {
-  readonly network: Caip2;
-  readonly transaction: Hex;
-  readonly why: string;
-  readonly operator: string;
 }
 
 const mostListed = 1_000;

@@ -18,7 +18,7 @@ import {
   maxChanged,
 } from '../../calls/use-cases/dead-letters.ts';
 import { discardCall, discardCalls, type DiscardRecord } from '../../calls/use-cases/discard-call.ts';
-import { requeueCall, requeueCalls } from '../../calls/use-cases/requeue-call.ts';
+import { notRequeuedTexts, requeueCall, requeueCalls } from '../../calls/use-cases/requeue-call.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { readChoice, runBatches } from '../terminal/dead-letter-choice.ts';
 import { jobCommands } from '../terminal/descriptions.ts';
@@ -81,13 +81,6 @@ function checkOneChoice(
     );
 }
 
-const whySkipped = {
-  not_dead: 'is no longer a dead letter',
-  refunded: 'its payment was refunded',
-  refund_under_way: 'a refund of its payment is being sent',
-  unpaid: 'its payment is not settled at present',
-} as const;
-
 export async function requeue(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(jobCommands['calls requeue'], args);
   const { all, 'dry-run': isDryRun, ...named } = values;
@@ -102,13 +95,8 @@ async function requeueOne([text]: readonly string[]): Promise<ExitCode> {
   const id = readId(text, expected);
   const { kind } = await withLedger((ledger) => requeueCall(ledger, id));
   if (kind === 'requeued') say(`Call ${id} is queued again.`);
-  else if (kind === 'refunded')
-    fail(`The payment for call ${id} was refunded, so the call is not delivered.`);
-  else if (kind === 'refund_under_way')
-    fail(`A refund of the payment for call ${id} is being sent, so the call is not delivered.`);
-  else if (kind === 'unpaid')
-    fail(`The payment for call ${id} is not settled at present, so the call is not delivered.`);
-  else fail(`There is no dead-lettered call ${id}.`);
+  else if (kind === 'not_dead') fail(`There is no dead-lettered call ${id}.`);
+  else fail(`Call ${id}: ${notRequeuedTexts[kind]}.`);
   return kind === 'requeued' ? exitCodes.done : exitCodes.notDone;
 }
 
@@ -116,7 +104,7 @@ async function requeueMany(choice: DeadLetterChoice, isDryRun: boolean): Promise
   const { done, skipped } = await withLedger((ledger) =>
     runBatches(
       (after) => requeueCalls(ledger, { choice, after, max: maxChanged, isDryRun }),
-      (callId, why) => say(`call ${callId} is skipped: ${whySkipped[why]}`),
+      (callId, why) => say(`call ${callId} is skipped: ${notRequeuedTexts[why]}`),
     ),
   );
   const what = isDryRun ? 'would be queued again; nothing was changed' : 'queued again';
@@ -161,7 +149,7 @@ async function discardMany(
     const giveUp = (isTried: boolean) =>
       runBatches(
         (after) => discardCalls(ledger, { choice, after, max: maxChanged, isDryRun: isTried, by }),
-        (callId) => say(`call ${callId} is skipped: is no longer a dead letter`),
+        (callId) => say(`call ${callId} is skipped: ${notRequeuedTexts.not_dead}`),
       );
     const meant = await giveUp(true);
     if (!isDryRun && String(meant.done) !== count) {

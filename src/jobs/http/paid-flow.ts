@@ -43,6 +43,8 @@ interface PaidPath<R extends FastifyRequest> {
   refuse?(opened: Opened, request: R, reply: FastifyReply): FastifyReply | undefined;
   /** Answers once the payment is settled. */
   accept(opened: Opened, request: R, reply: FastifyReply, answer: AcceptedAnswer): Promise<unknown>;
+  /** The payment is settled, but its request was refused before, because the ledger could not be reached. */
+  abandon?(opened: Opened, answer: AcceptedAnswer): Promise<unknown>;
 }
 
 /** The flow of paid requests in one part of an app. */
@@ -86,6 +88,8 @@ export function openPaidFlow(app: FastifyInstance, current: () => JobsContext, b
     inFlight.keep(request, flow);
     const opened = openedOf(request);
     const answer = await waitLimit.within(flow);
+    if (answer === ledgerUnavailable)
+      void flow.then((late) => late.kind === 'accepted' && path.abandon?.(opened, late)).catch(() => {});
     if (answer.kind !== 'accepted') return sendAnswer(opened.context, request, reply, answer);
     return path.accept(opened, request, reply, answer);
   };

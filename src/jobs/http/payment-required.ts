@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { JobsConfig } from '../../base/config/config.ts';
 import { refusals } from '../../base/errors/refusal.ts';
-import { discoveryKey, plainDiscovery } from '../../base/values/discovery.ts';
+import { discoveryKey } from '../../base/values/discovery.ts';
 import {
   offerReceiptKey,
   offersEntry,
@@ -55,9 +55,10 @@ export function paymentRequiredText(
   { code, reason, quote }: PaymentRequired,
 ): { readonly header: string; readonly body: string } {
   const { descriptions, offers, ...fixed } = fixedParts(context, quote);
-  const { digest, expiresAt, input, isNamed = false } = quote;
-  const [acceptsV1, whyNotV1] = isNamed
-    ? ['[]', unnamedByV1]
+  const { digest, expiresAt, input, isNamed = false, isForOneRequest = false } = quote;
+  const whyNone = isNamed ? unnamedByV1 : isForOneRequest ? pricedByRequest : undefined;
+  const [acceptsV1, whyNotV1] = whyNone
+    ? ['[]', whyNone]
     : [fixed.acceptsV1, fixed.isForV1 ? undefined : version2Only];
   const { sentence } = refusals[code];
   const text = reason === undefined ? sentence : `${sentence} (${reason})`;
@@ -85,6 +86,10 @@ const version2Only =
 /** A version 1 payment names no quote, so that it cannot take this one. */
 const unnamedByV1 =
   'x402 version 1 cannot pay the quote that this address names: pay with a client of version 2, which reads the offer in the PAYMENT-REQUIRED header, or ask at the address without its quote parameter.';
+
+/** Nor one whose price is that of one request. */
+const pricedByRequest =
+  'The price depends on the request, which x402 version 1 cannot name: pay with a client of version 2, which reads the offer in the PAYMENT-REQUIRED header.';
 
 /** The parts of a 402 that are the same in every offer of a job, as JSON. */
 interface FixedParts {
@@ -167,10 +172,9 @@ function descriptionsOf(
   quote: PaymentRequired['quote'],
   allExtensions: readonly Readonly<Record<string, object>>[],
 ): Descriptions {
-  const { input, discovery } = quote;
+  const { discovery } = quote;
   const described = jobResource(origin, quote);
-  const { extension: plain } = plainDiscovery(input?.content_type);
-  const entries = discovery ? [discovery.extension, plain] : [];
+  const entries = discovery ? [discovery.extension, discovery.plain] : [];
   const longer = allExtensions.flatMap((extensions) => [
     ...entries.map((entry) => descriptionText(described, { ...extensions, [discoveryKey]: entry })),
     descriptionText(described, extensions),

@@ -62,6 +62,7 @@ export function priceJson(context: Prices, job: Job): z.infer<typeof price> {
     ...(job.name === undefined ? {} : { name: job.name }),
     ...(job.description === undefined ? {} : { description: job.description }),
     price_wei: String(job.priceWei),
+    ...(job.priced ? { price_depends_on_request: true } : {}),
     invocation_mode: job.mode as Exclude<Job['mode'], 'disabled'>,
     ...(job.restriction ? { auth_mode: job.restriction.authMode } : {}),
     ...(input ? { input } : {}),

@@ -14,6 +14,7 @@ import { setHead } from './route-answer.ts';
 import type { JobsContext } from '../use-cases/context.ts';
 import type { JobHead } from '../use-cases/job-request.ts';
 import type { AnswerClient, AnswerHead, RouteRefusal } from '../use-cases/routes/route-request.ts';
+import { giveBack } from '../use-cases/routes/first-lease.ts';
 import { serveRoute } from '../use-cases/routes/serve-route.ts';
 import {
   type AcceptedAnswer,
@@ -46,6 +47,7 @@ export function paidRoutes({ current, bodies }: RouteParts) {
         refuse: ({ context }, request, reply) => refuseUnsellable(request, reply, route, context.upstreams),
         accept: (opened, request, reply, answer) =>
           opened.context.flows.add(serve(opened, request, reply, answer)),
+        abandon: async ({ context }, { lease }) => lease && context.flows.add(giveBack(context, lease)),
       });
       app.route({ method: [...route.methods], url: route.path, exposeHeadRoute: false, ...handlers });
       // a crawler gets the offer, whatever the route's method is: of the first route of a path
@@ -70,10 +72,12 @@ function clientAddressOf(request: FastifyRequest) {
 
 function routeHead(request: FastifyRequest, route: RouteConfig): JobHead {
   const { headers } = request;
+  // read now: once a client has left its address is unknown
+  const client = clientAddressOf(request);
   return {
     requestId: request.id,
     job: { serviceId: route.serviceId, jobIndex: route.jobIndex },
-    route: { config: route, headers: upstreamHeaders(headers, clientAddressOf(request)) },
+    route: { config: route, headers: () => upstreamHeaders(headers, client) },
     method: request.method,
     path: request.url,
     contentType: headers['content-type'],
@@ -82,7 +86,7 @@ function routeHead(request: FastifyRequest, route: RouteConfig): JobHead {
     callerHeaders: callerHeadersOf(headers),
     headers,
     redeliverySignature: headers['x-net-redelivery-sig']?.toString(),
-    clientAddress: addressOf(request),
+    clientAddress: client.address,
   };
 }
 
@@ -124,6 +128,10 @@ async function serve(
     .header(...paymentResponse(answer))
     .header('link', `<${receiptUrl(context, digest)}>; rel="payment-receipt"`);
   const { client, sent } = clientOf(request, reply);
+  if (answer.answer) {
+    client.whole(answer.answer, answer.answer.body);
+    return reply;
+  }
   if (!route) throw new Error('a request without a route was accepted on the path of one');
   const outcome = await serveRoute(
     context,
@@ -137,6 +145,7 @@ async function serve(
       isReplayed: answer.replayed,
     },
     client,
+    answer.lease,
   );
   return outcome.kind === 'refused' && !sent()
     ? sendRouteRefusal(context, request, reply, answer, outcome)
@@ -168,9 +177,7 @@ function clientOf(
   reply: FastifyReply,
 ): { readonly client: AnswerClient; readonly sent: () => boolean } {
   const left = leftSignal(reply);
-  const stream = new PassThrough({ highWaterMark: waitingBytes });
-  // Fastify destroys it where the client leaves
-  stream.on('error', () => {});
+  let stream: PassThrough | undefined;
   let hasBegun = false;
   const start = ({ status, headers, isReplayed = false }: AnswerHead): void => {
     hasBegun = true;
@@ -183,7 +190,12 @@ function clientOf(
     begin(head) {
       if (hasBegun) return;
       start(head);
-      void reply.send(isBare(request, head) ? undefined : stream);
+      // a stream whose client has left fails before its head is sent, which Fastify takes for a fault of the gateway
+      if (left.aborted || isBare(request, head)) return void reply.send();
+      stream = new PassThrough({ highWaterMark: waitingBytes });
+      // Fastify destroys it where the client leaves
+      stream.on('error', () => {});
+      void reply.send(stream);
     },
     whole(head, body) {
       start(head);
@@ -191,7 +203,7 @@ function clientOf(
       void reply.send(isBare(request, head) ? undefined : body);
     },
     async write(piece) {
-      if (left.aborted || stream.destroyed || stream.write(piece)) return;
+      if (left.aborted || !stream || stream.destroyed || stream.write(piece)) return;
       const over = new AbortController();
       const signal = AbortSignal.any([left, over.signal]);
       await Promise.race([once(stream, 'drain', { signal }), once(stream, 'close', { signal })]).catch(
@@ -199,10 +211,12 @@ function clientOf(
       );
       over.abort();
     },
-    end: () => void stream.end(),
-    cut() {
-      if (hasBegun) stream.destroy(new Error('the upstream gave no complete answer'));
+    end(trailers) {
+      // Node sends them where the answer has no length
+      reply.raw.addTrailers(trailers.map(([name, value]): [string, string] => [name, value]));
+      stream?.end();
     },
+    cut: () => void stream?.destroy(new Error('the upstream gave no complete answer')),
   };
   return { client, sent: () => hasBegun };
 }

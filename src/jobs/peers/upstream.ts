@@ -21,6 +21,8 @@ export interface UpstreamHead {
   readonly headers: HeaderFields;
   /** Throws where the answer is not complete. */
   readonly body: Readable;
+  /** Empty until the body has been read to its end. */
+  readonly trailers: HeaderFields;
 }
 
 /** Machine-readable: why an upstream gave no whole answer. */
@@ -30,6 +32,7 @@ export type UpstreamFailure =
   | 'upstream_reset'
   | 'upstream_malformed'
   | 'upstream_too_large'
+  | 'result_store_unavailable'
   | 'not_sendable'
   | 'aborted';
 
@@ -42,6 +45,8 @@ export interface Upstream {
   request(request: UpstreamRequest): Promise<UpstreamAnswer>;
   /** Whether it was unreachable so often that nothing is sold before the pause is over. */
   isOpen(): boolean;
+  /** Whether its circuit breaker has opened, and no request has reached it since. */
+  isFailing(): boolean;
   close(): Promise<void>;
 }
 
@@ -66,10 +71,14 @@ function createUpstream(url: string, now: () => number = () => performance.now()
     async request({ method, target, headers, body, timeoutMs, signal }) {
       // undici's own limits begin when a connection is free, and its signal acts from then on
       const over = Promise.withResolvers<never>();
-      const timer = setTimeout(() => over.reject(new errors.HeadersTimeoutError()), timeoutMs);
-      const abort = (): void => over.reject(new Error('aborted'));
-      signal.addEventListener('abort', abort, { once: true });
       let isOver = false;
+      const end = (error: Error): void => {
+        isOver = true;
+        over.reject(error);
+      };
+      const timer = setTimeout(() => end(new errors.HeadersTimeoutError()), timeoutMs);
+      const abort = (): void => end(new Error('aborted'));
+      signal.addEventListener('abort', abort, { once: true });
       try {
         const asked = pool.request({
           method,
@@ -81,14 +90,18 @@ function createUpstream(url: string, now: () => number = () => performance.now()
           signal,
         });
         asked.then(
-          (late) => (isOver ? late.body.destroy() : late),
+          ({ body: late }) => {
+            // a body without a listener ends the process where it is destroyed
+            if (isOver) late.on('error', () => {}).destroy();
+            return undefined;
+          },
           () => undefined,
         );
         const answer = await Promise.race([asked, over.promise]);
         failures = 0;
-        return { kind: 'head', status: answer.statusCode, headers: answer.headers, body: answer.body };
+        const { statusCode: status, headers: fields, body: stream, trailers } = answer;
+        return { kind: 'head', status, headers: fields, body: stream, trailers };
       } catch (error) {
-        isOver = true;
         const reason = signal.aborted ? 'aborted' : failureOf(error);
         if (reason === 'upstream_unreachable' && ++failures >= failuresToOpen)
           pauseEndsAt = now() + backOffMs(pauses, failures - failuresToOpen);
@@ -99,6 +112,7 @@ function createUpstream(url: string, now: () => number = () => performance.now()
       }
     },
     isOpen: () => failures >= failuresToOpen && now() < pauseEndsAt,
+    isFailing: () => failures >= failuresToOpen,
     close: () => pool.destroy(),
   };
 }

@@ -69,6 +69,17 @@ export function answerHeaders(fields: HeaderFields): Header[] {
   });
 }
 
+/** What says how an answer is read, kept or followed is not taken from behind its body (RFC 9110, section 6.5.1). */
+const neverTrailing =
+  /^(?:content-(?:length|type|encoding|range|location)|set-cookie.*|(?:.*-)?authenticat.*|cache-control|expires|age|pragma|vary|date|location|link|retry-after|host)$/;
+
+/** The trailers of an upstream's answer as the client gets them: those that can be sent, and that are no head of an answer. */
+export function answerTrailers(fields: HeaderFields): Header[] {
+  return answerHeaders(fields).filter(
+    ([name, value]) => !neverTrailing.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value),
+  );
+}
+
 /** What was paid for is not for others: a shared cache must not keep it. `private` of single fields is not enough. */
 export function privateCacheControl(headers: readonly Header[]): string {
   const values = headers.flatMap(([name, value]) => (name === 'cache-control' ? value.split(',') : []));
@@ -79,8 +90,9 @@ export function privateCacheControl(headers: readonly Header[]): string {
     : ['private', ...kept].join(', ');
 }
 
-export function headerOf(headers: readonly Header[], name: string): string | undefined {
-  return headers.find(([known]) => known === name)?.[1];
+/** The content type of an answer as it is stored: a longer one is cut. */
+export function storedContentType(headers: readonly Header[]): string | undefined {
+  return headers.find(([name]) => name === 'content-type')?.[1].slice(0, 200);
 }
 
 function entriesOf(fields: HeaderFields): Header[] {

@@ -38,7 +38,7 @@ const sentences: { readonly [T in TypesFollowedBy<'alert'>]: (event: EventOf<T>)
   operator_payouts_postponed({ data: { network, amount, reason } }) {
     const fault =
       reason === 'gas_too_expensive'
-        ? `their gas costs more than max_gas_percent or max_fee_per_gas_wei allows (one of ${amount} atoms)`
+        ? `their gas costs more than half of them, or more than max_fee_per_gas_wei allows (one of ${amount} atoms)`
         : 'a transaction of the operator does not land, also for the highest fee that max_fee_per_gas_wei allows';
     return `Payouts of spends on ${network} wait: ${fault}. They are lost once their spends expire; see \`tollbook spend list\`.`;
   },

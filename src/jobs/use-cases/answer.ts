@@ -11,6 +11,7 @@ import type { RefusalCode } from '../../base/errors/refusal.ts';
 import { type inputJson, jobUrl } from './catalog.ts';
 import { receiptToken, type ReceiptKeys } from '../../payments/use-cases/receipt-keys.ts';
 import type { OfferCode } from './refusal.ts';
+import type { RouteLease } from '../../calls/store/route-calls.ts';
 import type { WholeAnswer } from './routes/route-request.ts';
 import type { paymentSummary } from '../../payments/rules/payment.ts';
 
@@ -33,6 +34,8 @@ export interface OfferedQuote extends JobId {
   readonly url?: string | undefined;
   /** Of a route: whether its payment is settled after the answer, which x402 does not name in an offer. */
   readonly isAnsweredFirst?: boolean;
+  /** Its price is that of one request; version 1 cannot pay it. */
+  readonly isForOneRequest?: boolean;
   /** Named by the request's address; version 1 cannot pay it. */
   readonly isNamed?: boolean;
 }
@@ -54,6 +57,10 @@ export type PaymentAnswer =
       /** For others than the payer; undefined if receipts are not signed, and once the payment was refunded. */
       readonly signedReceipt: Signed | undefined;
       readonly replayed: boolean;
+      /** Of a route whose upstream answered first: what this request has stored, and the settlement completed. Undefined where it has to be read. */
+      readonly answer?: WholeAnswer | undefined;
+      /** Of a route that is settled first: this request has the call, and serves it. */
+      readonly lease?: RouteLease | undefined;
     }
   /** The upstream's own answer, for which nothing is charged: the payment was not settled, and is watched in case it lands all the same. */
   | { readonly kind: 'passed_on'; readonly digest: Hex; readonly answer: WholeAnswer }

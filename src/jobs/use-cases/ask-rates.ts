@@ -16,7 +16,7 @@ import {
   endRateRound,
   type ShownAnswer,
 } from '../../payments/store/rate-rounds.ts';
-import { readLastEvents } from '../../ledger/store/streams.ts';
+import { readLatestEvents } from '../../ledger/store/streams.ts';
 import type { Ledger } from '../../ledger/store/ledger.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import { rateName, type Rates } from './rates.ts';
@@ -124,7 +124,7 @@ async function readLastChange(
   token: AcceptedToken,
   { recorded }: BegunRound,
 ): Promise<LastChange> {
-  const last = await readLastEvents(pool, streamOf(token), readBack);
+  const last = await readLatestEvents(pool, streamOf(token), readBack);
   const own = last.find(({ type, data }) => type === 'rate_changed' && data.terms === termsOf(token));
   const rate = own?.type === 'rate_changed' ? own.data.rate : recorded;
   return { version: last[0]?.version ?? 0, rate };

@@ -10,18 +10,14 @@ import { type RefusalCode, refusals } from '../../base/errors/refusal.ts';
 import { isNonceUsed } from '../../payments/store/claims.ts';
 import { bytesToHex } from 'viem/utils';
 import type { Job, Restriction } from './catalog.ts';
-import type pg from 'pg';
 import type { JobsConfig } from '../../base/config/config.ts';
-import type { Lane } from '../../ledger/store/lane.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { ContractSignatureChecker } from '../../base/peers/rpc/contract-signature.ts';
 import type { PermissionChecker } from '../../base/peers/rpc/permission.ts';
-import { nowSecs } from '../../ledger/store/ledger.ts';
+import { nowSecs, type LedgerWriter } from '../../ledger/store/ledger.ts';
 import type { BoundRequest } from './job-request.ts';
 
-export interface CallerPorts {
-  readonly lane: Lane;
-  readonly pool: pg.Pool;
+export interface CallerPorts extends LedgerWriter {
   readonly settings: JobsConfig;
   readonly permissions: PermissionChecker;
   readonly contractSignatures: ContractSignatureChecker;

@@ -3,8 +3,7 @@ import { createBoundedCache } from '../../base/values/bounded-cache.ts';
 import type { Address, Hex } from '../../base/values/primitives.ts';
 import type { WaitingCalls } from '../../calls/store/calls.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
-import type { Lane } from '../../ledger/store/lane.ts';
-import { openPaidCalls } from '../../ledger/store/ledger.ts';
+import { openPaidCalls, type Ledger } from '../../ledger/store/ledger.ts';
 import { underWaySecs } from '../../payments/rules/payment-window.ts';
 import { countPayable, countUndecided } from '../../payments/store/unsettled.ts';
 import type { Upstreams } from '../peers/upstream.ts';
@@ -12,9 +11,7 @@ import type { Job } from './catalog.ts';
 import type { OpenedRequest } from './job-request.ts';
 import { type AuthorizedCaller, enqueueFailed, type ErrorRefusal, refusal } from './refusal.ts';
 
-export interface CapacityPorts {
-  readonly lane: Lane;
-  readonly db: LedgerDatabase;
+export interface CapacityPorts extends Pick<Ledger, 'db' | 'lane'> {
   readonly settings: JobsConfig;
   readonly config: Config;
   readonly runnerSilence: RunnerSilence;

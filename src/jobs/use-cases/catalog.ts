@@ -3,7 +3,7 @@ import { routeOf, type RouteConfig } from '../../base/config/routes.ts';
 import { currencyPerToken } from '../../base/config/top-ups.ts';
 import { topUpMicros } from '../../base/values/top-up.ts';
 import { type JobPrice, priceIn } from '../../base/values/amount.ts';
-import { type Discovery, plainDiscovery } from '../../base/values/discovery.ts';
+import { type Discovery, isQueryMethod, plainDiscovery } from '../../base/values/discovery.ts';
 import { checkedTooLong, compileSchema, type InputCheck } from '../../base/values/job-input.ts';
 import {
   type AuthMode,
@@ -16,6 +16,7 @@ import { type Address, chainIdOf } from '../../base/values/primitives.ts';
 import type { SettlementOption } from '../../payments/rules/quote.ts';
 import type { OfferedResource } from '../../payments/rules/x402-v1.ts';
 import { type AcceptedToken, type Rate, tokenName } from '../../base/values/token.ts';
+import { createBoundedCache } from '../../base/values/bounded-cache.ts';
 import { withinCpuMs } from '../../base/runtime/within-cpu.ts';
 
 const beyondUint256 = 1n << 256n;
@@ -54,6 +55,8 @@ export interface Job extends JobId {
   readonly maxRunnerSilenceSecs: number;
   /** In the order of the configuration; none in a token whose rate was never known. */
   readonly options: readonly SettlementOption[];
+  /** The job at the price of one request; undefined where every request costs the same. */
+  readonly priced: ((price: JobPrice) => PricedTerms) | undefined;
   /** Whether payments for it buy credit. */
   readonly isTopUp: boolean;
   /** The content type and schema of its requests; undefined if it takes any. */
@@ -63,6 +66,9 @@ export interface Job extends JobId {
   /** How facilitators list it; undefined if they may not. */
   readonly discovery: Discovery | undefined;
 }
+
+/** What one request costs, also in each accepted token. */
+export type PricedTerms = Pick<Job, 'priceWei' | 'inUsd' | 'options'>;
 
 /** All jobs with a price, by `jobKey()`, for one configuration and the rates in force. */
 export type Catalog = ReadonlyMap<string, Job>;
@@ -82,6 +88,13 @@ export function createCatalog(
     const mode = policy?.invocationMode ?? config.defaultInvocationMode;
     const restriction = policy && restrictionOf(policy);
     const route = routeOf(config.routes, { serviceId, jobIndex });
+    const termsAt = (at: JobPrice): PricedTerms => ({
+      priceWei: at.wei,
+      inUsd: at.inUsd,
+      options: config.acceptedTokens.flatMap((token) =>
+        optionsOf(token, rates.get(tokenName(token)), at, selling.get(key)),
+      ),
+    });
     jobs.set(key, {
       serviceId,
       jobIndex,
@@ -90,22 +103,34 @@ export function createCatalog(
       name: policy?.name,
       description: policy?.description,
       restriction,
-      priceWei: price.wei,
-      inUsd: price.inUsd,
+      ...termsAt(price),
+      priced: route?.priceUrl === undefined ? undefined : remembered(termsAt),
       route,
       url: route && `${config.routes?.publicUrl}${route.path}`,
       hasRunner: served.has(serviceId) || selling.has(key) || route !== undefined,
       maxRunnerSilenceSecs: policy?.maxRunnerSilenceSecs ?? 0,
-      input: policy?.input && withCheck(policy.input),
+      // of a query it describes the parameters, and checks nothing
+      input: route?.methods.every(isQueryMethod) ? undefined : policy?.input && withCheck(policy.input),
       isTopUp: selling.has(key),
       output: policy?.output,
       discovery: policy ? policy.discovery : plain,
-      options: config.acceptedTokens.flatMap((token) => {
-        return optionsOf(token, rates.get(tokenName(token)), price, selling.get(key));
-      }),
     });
   }
   return jobs;
+}
+
+/** Of one job: the prices of requests that are remembered. */
+const mostPrices = 256;
+
+/** The same terms for the same price: what is made of a list of options is known by that list. */
+function remembered(termsAt: (price: JobPrice) => PricedTerms): (price: JobPrice) => PricedTerms {
+  const known = createBoundedCache<string, PricedTerms>(mostPrices);
+  return (price) => {
+    const key = `${price.wei} ${price.inUsd}`;
+    const terms = known.get(key) ?? termsAt(price);
+    known.set(key, terms);
+    return terms;
+  };
 }
 
 /** Of jobs without a policy. */

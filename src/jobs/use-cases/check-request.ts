@@ -1,3 +1,4 @@
+import { isQueryMethod } from '../../base/values/discovery.ts';
 import { jobKey } from '../../base/values/job.ts';
 import { isMeantAsOrder, orderFault } from '../../base/values/top-up-order.ts';
 import { encodedBody, isCarriable, isPlain, mediaTypeOf } from '../../base/values/job-input.ts';
@@ -68,7 +69,13 @@ function isProbe(request: WholeRequest): boolean {
   );
 }
 
-function contentTypeFault(request: OpenedRequest, { input }: Job): ErrorRefusal | undefined {
+/** What a request must send; undefined for any, and where the schema is that of a query, which describes it to clients. */
+function inputOf({ method }: OpenedRequest, { input }: Job): Job['input'] {
+  return isQueryMethod(method) ? undefined : input;
+}
+
+function contentTypeFault(request: OpenedRequest, job: Job): ErrorRefusal | undefined {
+  const input = inputOf(request, job);
   if (!input || mediaTypeOf(request.contentType) === input.contentType) return undefined;
   return refusal(request, 'unsupported_media_type', { details: [`this job takes ${input.contentType}`] });
 }
@@ -82,7 +89,9 @@ function checkInput(context: RequestPorts, request: WholeRequest, job: Job): Req
   const fault =
     order === undefined ? undefined : orderFault(context.config.identity?.secrets, order, nowSecs(context));
   const details =
-    fault === undefined ? (job.input?.check?.(request.body) ?? []).map(({ text }) => text) : [fault];
+    fault === undefined
+      ? (inputOf(request, job)?.check?.(request.body) ?? []).map(({ text }) => text)
+      : [fault];
   if (details.length === 0) return { kind: 'fit', job };
   request.charge.chargeMore(requestsOfBytes(request.body.length));
   return refusal(request, 'input_invalid', { details });

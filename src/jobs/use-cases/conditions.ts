@@ -2,17 +2,24 @@ import type { AlertCondition } from '../../base/values/alert-condition.ts';
 import { countDeadLetters, countedDeadLetters } from '../../ledger/store/alerts.ts';
 import type { JobsContext } from './context.ts';
 import { describeBroker } from '../../calls/peers/broker/broker.ts';
+import { failingUpstreams, fullOutbox, untakenServices } from './delivery-trouble.ts';
+import type { JobsStatus } from './jobs-status.ts';
 import { listingStatus, type GoneListing, type ListingStatus } from './listings.ts';
 import { readPause } from '../../calls/use-cases/pause-runner.ts';
 import { rateStatus } from './rates.ts';
 
-/** What the operator is alerted about in paid jobs now. */
-export async function jobConditions(context: JobsContext): Promise<AlertCondition[]> {
+/** What the operator is alerted about in paid jobs now: also what `/status` calls degraded. */
+export async function jobConditions(context: JobsContext, status: JobsStatus): Promise<AlertCondition[]> {
   const [dead, paused] = await Promise.all([deadLetters(context), pausedRunners(context)]);
   return [
     ...dead,
     ...paused,
-    ...openCircuit(context),
+    ...facilitatorTrouble(context, status),
+    ...chainTrouble(status),
+    ...untakenCalls(context, status),
+    ...failingDeliveries(context),
+    ...unreachableUpstreams(context),
+    ...outboxFull(context),
     ...brokerConditions(context),
     ...rates(context),
     ...listingConditions(listingStatus(context)),
@@ -57,11 +64,63 @@ function rates(context: JobsContext): AlertCondition[] {
   });
 }
 
-function openCircuit({ facilitator, settings }: JobsContext): AlertCondition[] {
-  if (!facilitator.isCircuitOpen()) return [];
+/** A peer that is asked every five seconds has given no useful answer for this long. */
+const patienceMs = 10_000;
+
+function lasts({ ok, since }: JobsStatus['facilitator']): boolean {
+  return !ok && Date.now() - Date.parse(since) >= patienceMs;
+}
+
+/** It is asked also without a payment. An open circuit breaker refuses payments now. */
+function facilitatorTrouble({ facilitator, settings }: JobsContext, status: JobsStatus): AlertCondition[] {
+  if (!facilitator.isCircuitOpen() && !lasts(status.facilitator)) return [];
   const { host } = new URL(settings.facilitatorUrl);
-  const text = `The facilitator ${host} gives no useful answers: payments are refused with 503 until it does.`;
-  return [{ kind: 'circuit_open', subject: host, text }];
+  const { detail = '' } = status.facilitator;
+  const text = `The facilitator ${host} gives no useful answers (${detail}): payments that it must settle are refused with 503, uncharged.`;
+  return [{ kind: 'facilitator_trouble', subject: host, text, details: { detail } }];
+}
+
+function chainTrouble({ chains }: JobsStatus): AlertCondition[] {
+  return Object.entries(chains).flatMap(([network, chain]): AlertCondition[] => {
+    if (!lasts(chain)) return [];
+    const { detail = '' } = chain;
+    const text =
+      `The RPC of ${network} gives no useful answers (${detail}): settlements are not confirmed and ` +
+      'unknown payments stay unknown until it does. Replace `rpc_url` or ask its operator.';
+    return [{ kind: 'chain_trouble', subject: network, text, details: { detail } }];
+  });
+}
+
+function untakenCalls(context: JobsContext, { outbox }: JobsStatus): AlertCondition[] {
+  return untakenServices(context, outbox.services).map(({ serviceId, calls, silentSecs }) => {
+    const text =
+      `${calls} calls of service ${serviceId} wait, and for ${silentSecs} seconds no runner has taken one. ` +
+      'Start its runners; the calls become dead letters, and their refunds due, after `max_call_age_secs`.';
+    const details = { service_id: serviceId, calls, silent_secs: silentSecs };
+    return { kind: 'calls_waiting', subject: `service ${serviceId}`, text, details };
+  });
+}
+
+function failingDeliveries({ failureRuns }: JobsContext): AlertCondition[] {
+  return failureRuns.long().map(({ runner, failures, reason }) => {
+    const text = `The runner ${runner} has failed ${failures} times in a row (${reason}): its calls are delivered again. Look at its log.`;
+    const details = { runner, failures, reason };
+    return { kind: 'deliveries_failing', subject: runner, text, details };
+  });
+}
+
+function unreachableUpstreams(context: JobsContext): AlertCondition[] {
+  return failingUpstreams(context).map((host) => {
+    const text = `The upstream ${host} of paid routes cannot be reached: requests for it are refused before payment.`;
+    return { kind: 'upstream_trouble', subject: host, text };
+  });
+}
+
+function outboxFull(context: JobsContext): AlertCondition[] {
+  const problems = fullOutbox(context);
+  if (problems.length === 0) return [];
+  const text = `Payments are refused with 503, uncharged: the outbox is ${problems.join('; ')}. See \`tollbook calls\` and \`tollbook settlements\`.`;
+  return [{ kind: 'outbox_full', subject: '', text }];
 }
 
 /** While the broker takes no calls, those of its runners wait. */

@@ -42,8 +42,8 @@ export interface JobHead {
 /** A request for a route. */
 export interface RouteOfRequest {
   readonly config: RouteConfig;
-  /** The client's headers as the upstream gets them. */
-  readonly headers: readonly Header[];
+  /** The client's headers as the upstream gets them; most requests reach none. */
+  readonly headers: () => readonly Header[];
 }
 
 /** The payment of a request: absent, unreadable, or decoded. */

@@ -1,4 +1,3 @@
-import { schemes } from '../../payments/rules/schemes/schemes.ts';
 import type { Chain } from '../../payments/peers/chain/chain.ts';
 import type { Since } from '../../base/runtime/since.ts';
 import { countDeadLetters } from '../../ledger/store/alerts.ts';
@@ -13,20 +12,13 @@ import {
   type ServiceDeliveries,
 } from '../../ledger/store/backlogs.ts';
 import type { JobsContext } from './context.ts';
-import { openPaidCalls } from '../../ledger/store/ledger.ts';
-import { refreshOffers } from './offers.ts';
+import { failingUpstreams, fullOutbox, untakenServices } from './delivery-trouble.ts';
+import { refreshOffers, unsettledKinds } from './offers.ts';
 import { listingStatus } from './listings.ts';
 import { rateStatus } from './rates.ts';
 import { describeBroker } from '../../calls/peers/broker/broker.ts';
 import { isRunnerPaused } from '../../calls/use-cases/pause-runner.ts';
-
-interface Check {
-  readonly ok: boolean;
-  /** What is wrong or worth knowing. */
-  readonly detail?: string;
-  /** RFC 3339: when it began to be so. */
-  readonly since?: string;
-}
+import type { Check } from '../../base/values/check.ts';
 
 interface RunnerStatus {
   readonly name: string;
@@ -67,9 +59,6 @@ export const notCheckedYet: CheckedJobs = {
   },
   runners: [],
 };
-
-/** A call that waits longer than this shows that deliveries fail. */
-const lateMs = 300_000;
 
 /** Asks every peer and reads the outbox once. Never throws. */
 export async function checkJobs(context: JobsContext) {
@@ -199,14 +188,22 @@ function circuitOpen({ detail: text }: Check): Check {
 
 function outboxOf(context: JobsContext, { queue }: CheckedJobs, since: Since) {
   const { openCalls, unsettledCalls, triggeredCalls } = context.lane.state;
-  const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;
-  const paidCalls = openPaidCalls(context);
   const { undecidedMs, watchedMs, enqueuedMs, leasedMs } = queue?.oldest ?? noOldestCalls;
-  const late = queue?.waiting.filter(({ oldestMs }) => oldestMs > lateMs) ?? [];
+  const services = (queue?.waiting ?? []).map(({ serviceId, calls, oldestMs }) => ({
+    service_id: serviceId,
+    waiting_calls: calls,
+    oldest_waiting_ms: oldestMs,
+  }));
   const details = [
-    ...(paidCalls >= maxOutstandingCalls ? [`full: ${paidCalls} calls`] : []),
-    ...(unsettledCalls >= maxUnsettledCalls ? [`full: ${unsettledCalls} payments without an outcome`] : []),
-    ...late.map(({ serviceId }) => `the calls of service ${serviceId} are not taken by runners`),
+    ...fullOutbox(context),
+    ...untakenServices(context, services).map(
+      ({ serviceId, silentSecs }) =>
+        `no runner has taken a call of service ${serviceId} for ${silentSecs} seconds`,
+    ),
+    ...context.failureRuns
+      .long()
+      .map(({ runner, failures }) => `the runner ${runner} has failed ${failures} times in a row`),
+    ...failingUpstreams(context).map((host) => `the upstream ${host} cannot be reached`),
     ...(queue ? [] : ['unknown']),
   ];
   const ok = details.length === 0;
@@ -225,11 +222,7 @@ function outboxOf(context: JobsContext, { queue }: CheckedJobs, since: Since) {
     ...(leasedMs !== undefined && { oldest_leased_ms: leasedMs }),
     started_refunds: queue?.startedRefunds.count ?? 0,
     oldest_started_refund_ms: Math.round(queue?.startedRefunds.oldestMs ?? 0),
-    services: (queue?.waiting ?? []).map(({ serviceId, calls, oldestMs }) => ({
-      service_id: serviceId,
-      waiting_calls: calls,
-      oldest_waiting_ms: oldestMs,
-    })),
+    services,
   };
 }
 
@@ -245,12 +238,8 @@ async function checkRunners(context: JobsContext): Promise<readonly RunnerStatus
 async function checkFacilitator(context: JobsContext): Promise<Check> {
   const answer = await refreshOffers(context);
   if (answer.kind === 'unavailable') return { ok: false, detail: `unavailable: ${answer.cause}` };
-  const missing = context.settings.acceptedTokens
-    .filter((token) => !context.offers.isSettled(token))
-    .map(({ network, transferMethod }) => `${schemes[transferMethod].x402Scheme} payments on ${network}`);
-  return missing.length === 0
-    ? { ok: true }
-    : { ok: false, detail: `does not settle ${[...new Set(missing)].join(', ')}` };
+  const missing = unsettledKinds(context);
+  return missing.length === 0 ? { ok: true } : { ok: false, detail: `does not settle ${missing.join(', ')}` };
 }
 
 async function checkChains(context: JobsContext): Promise<Record<string, Check>> {

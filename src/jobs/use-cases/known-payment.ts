@@ -1,6 +1,5 @@
 import { nameOf, paymentSummary } from '../../payments/rules/payment.ts';
 import type { Hex } from '../../base/values/primitives.ts';
-import { refundReason } from '../../payments/rules/refund.ts';
 import {
   foldQuote,
   jobOf,
@@ -38,7 +37,7 @@ export type KnownPaymentResult =
   | { readonly kind: 'replay' }
   /** Nothing settles it before its upstream has answered, and the process that asked is gone. Its client has shown that it is its own. */
   | ({ readonly kind: 'unanswered' } & Unanswered)
-  /** The ledger had lost it. Its refund is due, and its payer may still ask for delivery. */
+  /** The ledger had lost it. Its refund is due or on record; until it is started its payer may ask for delivery. */
   | { readonly kind: 'recovered'; readonly digest: Hex };
 
 /** A request with a payment, as far as a known payment's answer depends on it. */
@@ -76,8 +75,10 @@ async function answerFromStream(
     const state = foldQuote(events);
     const known = paymentOf(state, nameOf(sent.decoded));
     if (!known) throw new Error('a claimed payment is missing from its stream');
-    if (refundReason(known) === 'recovered') return { kind: 'recovered', digest };
-    if ((known.recovered?.redelivery ?? known).binding !== sent.binding) return { kind: 'replay' };
+    // until its payer asks for delivery no request is bound to a recovered payment
+    const bound = known.recovered ? known.recovered.redelivery : known;
+    if (!bound && known.status === 'settled') return { kind: 'recovered', digest };
+    if (bound && bound.binding !== sent.binding) return { kind: 'replay' };
     const own = (): boolean => isOwn(context, digest, known, sent);
     if (known.status === 'settlement_failed') {
       const look = await lookAtFailed(context, digest, state, known);

@@ -130,3 +130,17 @@ export async function refreshOffers({
   if (answer.kind === 'kinds') offers.follow(answer.kinds, settings.acceptedTokens);
   return answer;
 }
+
+/** The kinds of payments in accepted tokens that the facilitator did not say it settles, as a person reads them. */
+export function unsettledKinds({
+  offers,
+  settings,
+}: {
+  readonly offers: Pick<Offers, 'isSettled'>;
+  readonly settings: Pick<JobsConfig, 'acceptedTokens'>;
+}): string[] {
+  const missing = settings.acceptedTokens
+    .filter((token) => !offers.isSettled(token))
+    .map(({ network, transferMethod }) => `${schemes[transferMethod].x402Scheme} payments on ${network}`);
+  return [...new Set(missing)];
+}

@@ -32,7 +32,9 @@ import {
 } from './refusal.ts';
 import { redeliver, type RedeliveryPorts } from './redeliver.ts';
 import { askAgain, askFirst, type Asking, type AskPorts } from './routes/answer-first.ts';
-import { isAnsweredFirst, type Unanswered } from './routes/route-request.ts';
+import { firstLease, leasedByRequest } from './routes/first-lease.ts';
+import { type PricePorts, priceOffer } from './routes/request-price.ts';
+import { isAnsweredFirst, type Unanswered, type WholeAnswer } from './routes/route-request.ts';
 import { maxUnpaidAnswers } from './capacity.ts';
 import { type PaymentStart, startPayment, type StartPorts } from './start-payment.ts';
 
@@ -45,7 +47,8 @@ export interface PayPorts
     RedeliveryPorts,
     RefusalPorts,
     IssuedPorts,
-    AskPorts {
+    AskPorts,
+    PricePorts {
   readonly settings: JobsConfig;
   readonly config: Config;
   readonly seenQuotes: ReturnType<typeof createSeenQuotes>;
@@ -89,7 +92,9 @@ async function answerRequest(context: PayPorts, request: WholeRequest): Promise<
     (result.kind === 'unproven' && result.status === 'pending');
   if (result.kind === 'refusal' || isPending) request.charge.chargeAgain();
   else request.charge.refund();
-  return result.kind === 'refusal' ? answerRefusal(context, request, result, paid) : result;
+  if (result.kind !== 'refusal') return result;
+  const refused = 'job' in result && !result.named ? await priceOffer(context, request, result) : result;
+  return answerRefusal(context, request, refused, paid);
 }
 
 /** Step 1 of a request without a payment that can be read: its refusal is the offer. */
@@ -210,14 +215,14 @@ function asUnread(
 async function finishPayment(
   context: PayPorts,
   request: PaidRequest,
-  { started: begun, job, checked: { passedOn, landing }, askedUntil }: Started,
+  { started: begun, job, checked, askedUntil }: Started,
 ): Promise<PaymentAnswer | JobRefusal> {
   const { digest } = begun;
   const answering = (): Promise<PaymentAnswer | JobRefusal> => {
-    const settling = { passedOn, landing };
-    return askedUntil === undefined
-      ? settleStarted(context, request, job, begun, settling)
-      : answerThenSettle(context, request, job, { started: begun, attempt: 1, endsAt: askedUntil }, settling);
+    if (askedUntil === undefined) return settleStarted(context, request, job, begun, checked);
+    const caller = checked.caller?.address;
+    const asking = { started: begun, attempt: 1, endsAt: askedUntil, caller };
+    return answerThenSettle(context, request, job, asking, checked);
   };
   return whileSettling(context, digest, answering);
 }
@@ -246,7 +251,7 @@ async function whileSettling(
   }
 }
 
-type Settling = Pick<Started['checked'], 'passedOn' | 'landing'>;
+type Settling = Pick<Started['checked'], 'passedOn' | 'landing' | 'caller'>;
 
 /** Another attempt for a payment whose process died while its upstream was asked. */
 async function repeatRequest(
@@ -263,7 +268,7 @@ async function repeatRequest(
     return asking.kind === 'not_charged'
       ? rejectedPayment(job, { stage: 'match', reason: 'upstream_lost', quote_digest: digest })
       : { kind: 'pending', digest, replayed: true };
-  const settling = { passedOn: {}, landing: { kind: 'not_landed' } } as const;
+  const settling = { passedOn: {}, landing: { kind: 'not_landed' }, caller: undefined } as const;
   changePlaces(context, asking.started.state.payment.payer, 1);
   return whileSettling(context, digest, () => answerThenSettle(context, request, job, asking, settling));
 }
@@ -289,7 +294,7 @@ async function answerThenSettle(
   );
   switch (asked.kind) {
     case 'answered':
-      return settleStarted(context, request, job, asked.started, settling);
+      return settleStarted(context, request, job, asked.started, settling, asked.answer);
     case 'superseded':
       return answerOnRecord(context, job, asking.started);
     case 'not_charged':
@@ -328,17 +333,20 @@ function changePlaces({ asking }: PayPorts, payer: Address, by: 1 | -1): void {
   else asking.delete(payer);
 }
 
+/** @param answer the stored answer of the upstream, which the append that settles its payment completes */
 async function settleStarted(
   context: PayPorts,
   request: PaidRequest,
   job: Job,
   started: Started['started'],
-  { passedOn, landing }: Settling,
+  { passedOn, landing, caller }: Settling,
+  answer?: WholeAnswer,
 ): Promise<PaymentAnswer | JobRefusal> {
   // while its settlement is waited for it takes nothing from the budget
   request.charge.refund();
   const { digest, callId, state } = started;
-  const settled = await settlePayment(context, started, { client: request.client, passedOn, landing });
+  const lease = request.route && !state.answered ? firstLease(context, job) : undefined;
+  const settled = await settlePayment(context, started, { client: request.client, passedOn, landing, lease });
   switch (settled.kind) {
     case 'settled': {
       const { serviceId, jobIndex } = job;
@@ -346,7 +354,16 @@ async function settleStarted(
       const { x402Version } = state.payment;
       return acceptedAnswer(
         context,
-        { digest, job: { serviceId, jobIndex }, callId, payment, x402Version, replayed: false },
+        {
+          digest,
+          job: { serviceId, jobIndex },
+          callId,
+          payment,
+          x402Version,
+          replayed: false,
+          answer,
+          lease: settled.lease && leasedByRequest(request, job, started, settled.lease, caller?.address),
+        },
         { settledAt: settled.at, isRefunded: false },
       );
     }

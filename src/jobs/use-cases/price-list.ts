@@ -23,7 +23,7 @@ export function priceListOf(
 ): PriceList {
   const unrated = payableInV1(tokens).filter((token) => missing.has(tokenName(token)));
   const prices = [...catalog.values()]
-    .filter(({ isSold }) => isSold)
+    .filter(({ isSold, priced }) => isSold && !priced)
     .flatMap((job) => {
       const rated = payableInV1(job.options).filter((option) => !missing.has(tokenName(option)));
       return [

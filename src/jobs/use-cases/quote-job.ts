@@ -30,6 +30,7 @@ import { readRevocation } from './revoke-quotes.ts';
 import { readStream } from '../../ledger/store/streams.ts';
 import type pg from 'pg';
 import type { WholeRequest } from './job-request.ts';
+import { boundInput } from './routes/request-price.ts';
 
 /** What the terms of a quote come from. */
 export interface TermsPorts {
@@ -160,11 +161,21 @@ export function offerNamed(
 
 function offerOfQuote(
   { job, code, reason }: Pick<OfferRefusal, 'job' | 'code' | 'reason'>,
-  { serviceId, jobIndex, expiresAt, options }: Quote,
+  { serviceId, jobIndex, expiresAt, options, inputsHash }: Quote,
   offer: Pick<PaymentRequired['quote'], 'digest' | 'secret' | 'echoes' | 'isNamed'>,
 ): PaymentRequired {
   const { description, discovery } = job;
-  const of = { serviceId, jobIndex, expiresAt, options, input: inputJson(job), description, discovery };
+  const isForOneRequest = inputsHash !== zeroHash;
+  const of = {
+    serviceId,
+    jobIndex,
+    expiresAt,
+    options,
+    input: inputJson(job),
+    description,
+    discovery,
+    isForOneRequest,
+  };
   return { kind: 'payment_required', code, reason, quote: { ...of, ...offer } };
 }
 
@@ -226,7 +237,7 @@ export async function findIssuedQuote(
   { pool, receiptKeys, log }: IssuedPorts,
   job: Job,
   given: string | readonly string[],
-  { body }: WholeRequest,
+  request: WholeRequest,
 ): Promise<NamedQuote | NotOffered> {
   if (typeof given !== 'string') return 'repeated_quote_token';
   const token = readQuoteToken(given);
@@ -238,7 +249,8 @@ export async function findIssuedQuote(
   if (quote.options.some(({ creditMicros }) => job.isTopUp !== (creditMicros !== undefined)))
     return 'matches_no_option';
   // its payer is not known yet
-  if (checkBinding(quote, undefined, body).kind === 'broken') return 'inputs_hash_mismatch';
+  if (checkBinding(quote, undefined, boundInput(job, request)).kind === 'broken')
+    return 'inputs_hash_mismatch';
   const [{ events, nowSecs: readAt }, { beforeSecs }] = await Promise.all([
     readStream(pool, digest),
     readRevocation(pool),

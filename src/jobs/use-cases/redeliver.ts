@@ -22,6 +22,7 @@ import { checkPayerSignature, type SignaturePorts } from '../../payments/use-cas
 import { isQuoteTokenProof } from '../../payments/use-cases/receipt-keys.ts';
 import { recordDecision } from '../../payments/use-cases/record-settlement.ts';
 import { enqueueFailed, type JobRefusal, refusal } from './refusal.ts';
+import { boundInput } from './routes/request-price.ts';
 import { append, firstLookMs, keepRequest, requestFacts } from './start-payment.ts';
 
 export interface RedeliveryPorts extends KnownPorts, SignaturePorts, CapacityPorts {
@@ -42,8 +43,10 @@ export async function redeliver(
   const { decoded } = request;
   const quote = foldQuote((await readStream(context.pool, digest)).events);
   const known = paymentOf(quote, nameOf(decoded));
+  if (known?.isRefunded)
+    return refusal(request, 'payment_recovered', { digest, details: ['it was refunded'] });
   if (!known || refundReason(known) !== 'recovered') return answerAgain(context, request);
-  const bound = await checkLostQuote(context, request, decoded, known);
+  const bound = await checkLostQuote(context, request, job, known);
   const obstacle =
     obstacleOf(job, known) ??
     (await checkSignature(context, request, decoded, known)) ??
@@ -89,17 +92,19 @@ const brokenBindings: Readonly<Record<'requester_mismatch' | 'inputs_hash_mismat
  */
 async function checkLostQuote(
   { pool, receiptKeys, log }: RedeliveryPorts,
-  { body, quoteToken }: BoundRequest,
-  { terms }: DecodedPayment,
+  request: PaidRequest,
+  job: Job,
   { payment }: PaymentState,
 ): Promise<BindingCheck> {
-  const digest = terms?.quoteDigest;
+  const { quoteToken } = request;
+  const bound = boundInput(job, request);
+  const digest = request.decoded.terms?.quoteDigest;
   if (digest === undefined) return unbound;
   const { quote: recorded } = foldQuote((await readStream(pool, digest)).events);
-  if (recorded) return checkBinding(termsFromData(recorded), payment.payer, body);
+  if (recorded) return checkBinding(termsFromData(recorded), payment.payer, bound);
   const token = typeof quoteToken === 'string' ? readQuoteToken(quoteToken) : undefined;
   return token?.digest === digest && isQuoteTokenProof(receiptKeys, digest, token.proof, log)
-    ? checkBinding(token.quote, payment.payer, body)
+    ? checkBinding(token.quote, payment.payer, bound)
     : unbound;
 }
 

@@ -44,7 +44,8 @@ export type OfferCode = 'payment_required' | 'payment_invalid' | 'quote_expired'
 /** Answered with a new quote for the job. */
 export interface OfferRefusal extends RefusalBase {
   readonly code: OfferCode;
-  readonly job: Job;
+  /** `inputsHash`: of the request that its price is for alone; left out, the price is for any. */
+  readonly job: Job & { readonly inputsHash?: Hex };
   /** Why the payment was rejected, or the quote that the request names is not offered: a machine-readable code. */
   readonly reason?: string;
   /** The recorded quote that is offered in place of a new one. */

@@ -7,7 +7,7 @@ import { startedState } from '../../payments/rules/settlement.ts';
 import { orderedUuid } from '../../base/values/ordered-uuid.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { AnyClaim, AppendOutcome, CallChange, LaneCommand } from '../../ledger/store/append-batch.ts';
-import { nowSecs } from '../../ledger/store/ledger.ts';
+import { nowSecs, type LedgerWriter } from '../../ledger/store/ledger.ts';
 import { putBody } from '../../calls/store/calls.ts';
 import { type AppendOptions, type Lane, LaneFullError } from '../../ledger/store/lane.ts';
 import { callerNonceClaim, paymentClaim, paymentIdClaim, paymentKey } from '../../payments/store/claims.ts';
@@ -36,9 +36,7 @@ const smallBodyBytes = 8_192;
 /** How long a settlement may take before the resolver looks for its outcome on the chain as well. */
 export const firstLookMs = 5_000;
 
-export interface StartPorts {
-  readonly lane: Lane;
-  readonly pool: pg.Pool;
+export interface StartPorts extends LedgerWriter {
   readonly config: Config;
   readonly settings: JobsConfig;
   readonly facilitator: Facilitator;

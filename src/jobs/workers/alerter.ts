@@ -1,11 +1,9 @@
-import type pg from 'pg';
 import { isUnreadable } from '../../ledger/rules/event.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import { alertOf, unreadableAlert } from '../use-cases/alert.ts';
 import type { AlertMessage } from '../../base/peers/alerts/message.ts';
 import type { AlertReceiver } from '../../base/peers/alerts/receiver.ts';
 import { queueAlert, type QueuedAlert, takeAlertMessages } from '../../ledger/store/alerts.ts';
-import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { endMessage } from '../../ledger/store/tasks.ts';
 import {
   endFollowUps,
@@ -15,13 +13,12 @@ import {
   collectFollowUps,
 } from '../../payments/store/follow-ups.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
+import type { LedgerReader } from '../../ledger/store/ledger.ts';
 
 const pollMs = 2_000;
 const maxAlerts = 16;
 
-interface Context {
-  readonly pool: pg.Pool;
-  readonly db: LedgerDatabase;
+interface Context extends LedgerReader {
   readonly log: OperatorLog;
 }
 

@@ -4,8 +4,6 @@ import { pruneMails } from '../../base/peers/mail/mailer.ts';
 import type pg from 'pg';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import { pullDueTimes } from '../../calls/store/calls.ts';
-import type { LedgerDatabase } from '../../ledger/store/database.ts';
-import type { Lane } from '../../ledger/store/lane.ts';
 import {
   beginPruneRound,
   endPruneRound,
@@ -17,6 +15,7 @@ import {
 import { eraseUser } from '../../accounts/use-cases/erase-user.ts';
 import { findUnconfirmedUsers } from '../../accounts/store/user-erasure.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
+import type { Ledger } from '../../ledger/store/ledger.ts';
 
 const roundEverySecs = 600;
 const pollMs = 60_000;
@@ -30,10 +29,7 @@ const rateLimitSecs = 2 * daySecs;
 /** What an operator looks at after a failure (tasks, spends and payouts that failed, alerts, replaced tree heads): a month of it. */
 const inquirySecs = 30 * daySecs;
 
-interface Context {
-  readonly pool: pg.Pool;
-  readonly db: LedgerDatabase;
-  readonly lane: Lane;
+interface Context extends Ledger {
   readonly log: Pick<OperatorLog, 'error'>;
 }
 

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { Counters } from '../rules/counters.ts';
 import { count, time } from '../../base/http/values.ts';
 
-const detail = z.string().optional().meta({ description: 'What is wrong, or a remark.' });
-const since = time.optional().meta({ description: 'When this state began.' });
+const detail = z.string().optional().describe('What is wrong, or a remark.');
+const since = time.optional().describe('When this state began.');
 const readinessCheck = z.strictObject({ ok: z.boolean(), detail });
 const check = z.strictObject({ ok: z.boolean(), detail, since });
 
@@ -11,95 +11,93 @@ export const readiness = z
   .strictObject({
     status: z.enum(['ready', 'not_ready']),
     checked_at: time,
-    database: readinessCheck.meta({
-      description: 'Whether the database takes writes: a row is written every second.',
-    }),
-    migrations: readinessCheck.meta({
-      description: "Whether the database has all of this program's migrations.",
-    }),
-    draining: z.boolean().meta({ description: 'The process will stop soon. It still serves what arrives.' }),
-    quiet: z.literal(true).optional().meta({
-      description:
+    database: readinessCheck.describe('Whether the database takes writes: a row is written every second.'),
+    migrations: readinessCheck.describe("Whether the database has all of this program's migrations."),
+    draining: z.boolean().describe('The process will stop soon. It still serves what arrives.'),
+    quiet: z
+      .literal(true)
+      .optional()
+      .describe(
         'The database may be a copy of the ledger: the gateway serves only reads until `tollbook go-live`.',
-    }),
+      ),
   })
-  .meta({
-    description: 'Read from the results of background checks. No peer, runner or client can change it.',
-  });
+  .describe('Read from the results of background checks. No peer, runner or client can change it.');
 export type ReadinessJson = z.infer<typeof readiness>;
 
-const condition = z.enum(['ok', 'degraded', 'critical']).meta({
-  description:
+const condition = z
+  .enum(['ok', 'degraded', 'critical'])
+  .describe(
     '`critical`: nothing is sold until the operator acts. `degraded`: some of it does not work, or some work waits.',
-});
+  );
 const part = { status: condition, detail, since };
 
 const jobsStatus = z
   .strictObject({
     ...part,
-    facilitator: check.optional().meta({
-      description: 'The facilitator is reachable and settles on every accepted network.',
-    }),
-    chains: z.record(z.string(), check).optional().meta({ description: 'By CAIP-2 name.' }),
-    rates: z.record(z.string(), check).optional().meta({
-      description:
+    facilitator: check
+      .optional()
+      .describe('The facilitator is reachable and settles on every accepted network.'),
+    chains: z.record(z.string(), check).optional().describe('By CAIP-2 name.'),
+    rates: z
+      .record(z.string(), check)
+      .optional()
+      .describe(
         'By token, such as `USDC on eip155:8453`: it has a current rate, and a fixed one is not too old.',
-    }),
+      ),
     discovery: z
       .strictObject({
         ...check.shape,
-        service: z.string().meta({ description: 'Its host.' }),
-        listed_jobs: count.meta({
-          description: 'Jobs that the last conclusive look found, or that a single one did not find.',
-        }),
-        gone_jobs: z.array(z.string()).readonly().meta({ description: 'As `SERVICE/JOB`, at most 20.' }),
-        never_listed_jobs: z.array(z.string()).readonly().meta({
-          description: 'A facilitator lists a job with its first payment. At most 20.',
-        }),
+        service: z.string().describe('Its host.'),
+        listed_jobs: count.describe(
+          'Jobs that the last conclusive look found, or that a single one did not find.',
+        ),
+        gone_jobs: z.array(z.string()).readonly().describe('As `SERVICE/JOB`, at most 20.'),
+        never_listed_jobs: z
+          .array(z.string())
+          .readonly()
+          .describe('A facilitator lists a job with its first payment. At most 20.'),
       })
       .optional()
-      .meta({ description: 'What the discovery service lists of this gateway, if one is watched.' }),
+      .describe('What the discovery service lists of this gateway, if one is watched.'),
     outbox: z
       .strictObject({
         ...check.shape,
-        open_calls: count.meta({ description: 'Calls that have not ended.' }),
-        unsettled_calls: count.meta({ description: 'Those of them whose payment has no known outcome.' }),
-        triggered_calls: count.meta({ description: 'Those of them that triggers made, not payments.' }),
-        dead_calls: count.meta({ description: 'Dead letters, at most 10,000.' }),
-        oldest_undecided_ms: count.optional().meta({
-          description: 'How long the oldest payment has no known outcome; left out if each has one.',
-        }),
-        oldest_watched_ms: count.optional().meta({
-          description: 'How long the oldest failed payment is watched, since it may still land.',
-        }),
-        oldest_enqueued_ms: count.optional().meta({
-          description:
+        open_calls: count.describe('Calls that have not ended.'),
+        unsettled_calls: count.describe('Those of them whose payment has no known outcome.'),
+        triggered_calls: count.describe('Those of them that triggers made, not payments.'),
+        dead_calls: count.describe('Dead letters, at most 10,000.'),
+        oldest_undecided_ms: count
+          .optional()
+          .describe('How long the oldest payment has no known outcome; left out if each has one.'),
+        oldest_watched_ms: count
+          .optional()
+          .describe('How long the oldest failed payment is watched, since it may still land.'),
+        oldest_enqueued_ms: count
+          .optional()
+          .describe(
             'How long ago the oldest call was enqueued that no runner has; left out if there is none.',
-        }),
-        oldest_leased_ms: count.optional().meta({
-          description: 'The same of the calls that runners have. Each ends within `max_call_age_secs`.',
-        }),
-        started_refunds: count.meta({
-          description: 'Refunds that were started and have no end yet: their calls are not delivered.',
-        }),
+          ),
+        oldest_leased_ms: count
+          .optional()
+          .describe('The same of the calls that runners have. Each ends within `max_call_age_secs`.'),
+        started_refunds: count.describe(
+          'Refunds that were started and have no end yet: their calls are not delivered.',
+        ),
         oldest_started_refund_ms: count,
         services: z
           .array(
             z.strictObject({
               service_id: count,
-              waiting_calls: count.meta({
-                description:
-                  'Due calls that no runner has, those with expired leases included; at most 10,000, and 100,000 of all services.',
-              }),
+              waiting_calls: count.describe(
+                'Due calls that no runner has, those with expired leases included; at most 10,000, and 100,000 of all services.',
+              ),
               oldest_waiting_ms: count,
             }),
           )
           .readonly(),
       })
       .optional(),
-    broker: check
-      .optional()
-      .meta({ description: 'If this process hands calls to a broker: whether it takes them.' }),
+    broker: check.optional().describe('If this process hands calls to a broker: whether it takes them.'),
     runners: z
       .array(
         z.strictObject({
@@ -112,7 +110,7 @@ const jobsStatus = z
       .readonly()
       .optional(),
   })
-  .meta({ description: 'If the gateway sells paid jobs.' });
+  .describe('If the gateway sells paid jobs.');
 
 const chatStatus = z
   .strictObject({
@@ -120,13 +118,14 @@ const chatStatus = z
     models: z
       .record(z.string(), check)
       .optional()
-      .meta({ description: 'By name: whether the model has a healthy upstream.' }),
-    spend_auth: check.optional().meta({
-      description:
+      .describe('By name: whether the model has a healthy upstream.'),
+    spend_auth: check
+      .optional()
+      .describe(
         'If spend authorizations are accepted: whether the operator has the ether to pay out spends.',
-    }),
+      ),
   })
-  .meta({ description: 'If the gateway serves models.' });
+  .describe('If the gateway serves models.');
 
 const logStatus = z
   .strictObject({
@@ -136,24 +135,24 @@ const logStatus = z
         z.string(),
         z.strictObject({
           ...check.shape,
-          size: count.meta({ description: 'Of the last checkpoint that it has taken.' }),
+          size: count.describe('Of the last checkpoint that it has taken.'),
           behind_events: count,
         }),
       )
       .optional()
-      .meta({ description: 'By name: whether the anchor has taken a recent checkpoint.' }),
+      .describe('By name: whether the anchor has taken a recent checkpoint.'),
   })
-  .meta({ description: 'If the ledger is sealed.' });
+  .describe('If the ledger is sealed.');
 
 const featureStatus = {
   quiet: z
     .strictObject(part)
     .optional()
-    .meta({ description: 'While the gateway serves only reads, and makes no request to anyone.' }),
+    .describe('While the gateway serves only reads, and makes no request to anyone.'),
   configuration: z
     .strictObject(part)
     .optional()
-    .meta({ description: 'Whether the chains say what the configuration says of them.' }),
+    .describe('Whether the chains say what the configuration says of them.'),
   jobs: jobsStatus.optional(),
   chat: chatStatus.optional(),
   log: logStatus.optional(),
@@ -163,16 +162,14 @@ export const gatewayStatus = z
   .strictObject({
     status: condition,
     ledger: z.strictObject(part),
-    workers: z
-      .strictObject(part)
-      .meta({ description: 'Whether any process on the ledger runs the workers.' }),
+    workers: z.strictObject(part).describe('Whether any process on the ledger runs the workers.'),
     ...featureStatus,
   })
-  .meta({ description: 'Without an operator token every part has `status` alone.' });
+  .describe('Without an operator token every part has `status` alone.');
 export type GatewayStatus = z.infer<typeof gatewayStatus>;
 export type FeatureStatus = Pick<GatewayStatus, keyof typeof featureStatus>;
 
-const counter = (description: string) => count.meta({ description });
+const counter = (description: string) => count.describe(description);
 const counters = {
   accepted: counter('Paid calls that were enqueued.'),
   denied: counter('Requests whose caller was not permitted.'),
@@ -203,8 +200,8 @@ const counters = {
 export const stats = z
   .strictObject({
     status: z.literal('ok'),
-    as_of_seq: count.meta({ description: 'The last event that is counted.' }),
+    as_of_seq: count.describe('The last event that is counted.'),
     counters: z.strictObject(counters),
   })
-  .meta({ description: 'Counts of the events of paid jobs since the ledger began.' });
+  .describe('Counts of the events of paid jobs since the ledger began.');
 export type Stats = z.infer<typeof stats>;

@@ -36,7 +36,7 @@ export interface Figure {
   read(): Iterable<FigureValue>;
 }
 
-export interface FigureValue {
+interface FigureValue {
   readonly value: number;
   readonly labels?: Readonly<Record<string, string>>;
 }

@@ -108,7 +108,7 @@ export const paymentEvents = {
       /** Hash of the request that the payment pays for: method, path, body, caller, caller nonce, and the callback if the request names one. */
       binding: hex32,
       body_sha256: hex32,
-      /** Of the body, if the quote is only for one body: it equals the quote's `inputs_hash`. */
+      /** Of the body, or of what else the price was asked for, if the quote is for one request: it equals the quote's `inputs_hash`. */
       body_keccak256: hex32.optional(),
       body_bytes: count,
       payment: signedPayment,

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { sql } from 'kysely';
-import type { AlertCondition } from '../../base/values/alert-condition.ts';
+import { type AlertCondition, resolvedText } from '../../base/values/alert-condition.ts';
 import type { LedgerDatabase } from './database.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 import { takeMessages } from './tasks.ts';
@@ -19,12 +19,7 @@ export interface AlertReport {
 }
 
 /** A state that has begun with a report. */
-export interface AlertChange {
-  readonly kind: string;
-  readonly subject: string;
-  readonly status: 'firing' | 'resolved';
-  readonly text: string;
-}
+export type AlertChange = Pick<QueuedAlert, 'kind' | 'subject' | 'status' | 'text'>;
 
 /** Reports the conditions that a process sees. `isSender`: this process tells the operator, should the database be away next. */
 export async function reportAlerts(
@@ -41,9 +36,15 @@ export async function reportAlerts(
   const changes = rows.flatMap(({ kind, subject, status, text }) =>
     kind === null || subject === null || status === null || text === null
       ? []
-      : [{ kind, subject, status, text }],
+      : [presented({ kind, subject, status, text })],
   );
   return { isSender: rows.at(-1)?.is_sender === true, changes };
+}
+
+/** The message of a condition that has ended says what is well again, not the sentence with which it began. */
+function presented<A extends AlertChange>(alert: A): A {
+  const { kind, subject, status } = alert;
+  return status === 'resolved' ? { ...alert, text: resolvedText(kind, subject) } : alert;
 }
 
 /** An alert for the receivers. */
@@ -58,10 +59,7 @@ export interface QueuedAlert {
 }
 
 /** A condition that lasts. */
-export interface FiringAlert {
-  readonly kind: string;
-  readonly subject: string;
-  readonly text: string;
+export interface FiringAlert extends Pick<QueuedAlert, 'kind' | 'subject' | 'text'> {
   readonly since: Date;
 }
 
@@ -97,7 +95,7 @@ interface StoredAlert extends AlertChange {
 export async function takeAlertMessages(pool: pg.Pool, receiver: string, max: number) {
   const messages = await takeMessages<StoredAlert>(pool, 'alert_message', receiver, max);
   return messages.map(({ messageId, tries, createdAt, payload: { since, ...alert } }) => ({
-    ...alert,
+    ...presented(alert),
     since: new Date(since),
     message_id: messageId,
     tries,

@@ -1,4 +1,4 @@
-import { type EncodedClaim, encodeNonce } from './claim-key.ts';
+import { type EncodedClaim, type EncodedNonce, encodeNonce } from './claim-key.ts';
 import type { NonceClaim } from './lane-command.ts';
 import type { RowSnapshot, WrongRow } from './stored-rows.ts';
 
@@ -6,11 +6,7 @@ import type { RowSnapshot, WrongRow } from './stored-rows.ts';
 export type ExpectedClaim = EncodedClaim & { readonly stream: string };
 
 /** A row of `tollbook.caller_nonce`. */
-interface NonceRow {
-  readonly caller: string;
-  readonly service_id: number;
-  readonly job_index: number;
-  readonly nonce_sha256: string;
+interface NonceRow extends Omit<EncodedNonce, 'kind' | 'key'> {
   readonly stream: string;
 }
 

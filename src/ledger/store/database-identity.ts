@@ -1,8 +1,9 @@
 import pg from 'pg';
-import { decodeLeaf, type EventData } from '../rules/event.ts';
+import type { EventData } from '../rules/event.ts';
 import type { DatabaseIdentity } from '../../base/values/database-identity.ts';
 import { isDatabaseLoss, queriesOn } from './database.ts';
-import { leafText, streamKey } from './expressions.ts';
+import { isOfStreams, streamKey } from './expressions.ts';
+import { decoded, leavesIn } from './streams.ts';
 import { callFunction } from './functions.ts';
 import type { Lane } from './lane.ts';
 
@@ -52,23 +53,14 @@ export async function readRecordedIdentity(pool: pg.Pool): Promise<RecordedIdent
     .selectFrom('tollbook.database_identity')
     .select(['system_identifier', 'oid', 'timeline'])
     .executeTakeFirst();
-  // few, and found by their streams; the character after the colon ends the range of those of recoveries
-  const rows = await queriesOn(pool)
-    .selectFrom('tollbook.event')
-    .select(leafText.as('leaf'))
-    .where(({ eb, or, and }) =>
-      or([
-        eb('stream', '=', streamKey(stream)),
-        and([
-          eb('stream', '>=', streamKey('recovery:')),
-          eb('stream', '<', streamKey('recovery;')),
-          eb('type', '=', 'ledger_recovered'),
-        ]),
-      ]),
-    )
-    .orderBy('seq')
-    .execute();
-  const events = rows.map(({ leaf }) => decodeLeaf(leaf));
+  // few, and found by their streams
+  const found = leavesIn(queriesOn(pool)).where(({ eb, or, and }) =>
+    or([
+      eb('stream', '=', streamKey(stream)),
+      and([isOfStreams('recovery:'), eb('type', '=', 'ledger_recovered')]),
+    ]),
+  );
+  const events = await decoded(found.orderBy('seq'));
   const version = events.filter((event) => event.stream === stream).length;
   const last = events.flatMap(({ type, data }) =>
     (type === 'database_continued' || type === 'ledger_recovered') && data.database ? data.database : [],

@@ -4,24 +4,11 @@ import { queriesOn } from './database.ts';
 import { type Backlog, type BacklogRow, backlogOf } from './backlogs.ts';
 import { activeGeneration } from './payments.ts';
 
-/** What was earned in one token on one day, by all jobs. */
-export interface TokenDay {
-  /** `YYYY-MM-DD`, UTC. */
-  readonly day: string;
-  readonly network: string;
-  readonly asset: string;
-  readonly symbol: string;
-  readonly decimals: number;
-  readonly payments: number;
-  /** In the token's smallest units. */
-  readonly amount: string;
-  readonly completed: number;
-  readonly deadLettered: number;
-  readonly refunded: number;
-}
+/** What was earned in one token on one day, by all jobs: the day is `YYYY-MM-DD`, UTC, the amount in the token's smallest units. */
+export type TokenDay = Awaited<ReturnType<typeof readTokenDays>>[number];
 
 /** The earnings of days from `from` on, the newest day first: sums of the sums by job. */
-export function readTokenDays(pool: pg.Pool, from: Date): Promise<TokenDay[]> {
+export function readTokenDays(pool: pg.Pool, from: Date) {
   const db = queriesOn(pool);
   return db
     .selectFrom('tollbook.job_day')

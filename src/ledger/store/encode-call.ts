@@ -55,6 +55,8 @@ export function encodeCall(call: CallChange, kept: readonly EncodedClaim[]): str
     case 'complete':
     case 'check':
       return JSON.stringify(asColumns(call, ofLease));
+    case 'lease':
+      return JSON.stringify(asColumns(call, [...ofLease, 'delayMs']));
     case 'dead_letter':
       return JSON.stringify(asColumns(call, [...ofLease, ...ofFailure]));
     case 'retry':

@@ -20,6 +20,15 @@ export function streamKey(stream: string): RawBuilder<Buffer> {
   return sql`tollbook.stream_key(${stream})`;
 }
 
+/**
+ * Whether a row of `tollbook.event` is of a stream whose name begins so.
+ * @param beginning ends with a colon: the character after it ends the range of these streams
+ */
+export function isOfStreams(beginning: string): RawBuilder<boolean> {
+  const end = `${beginning.slice(0, -1)};`;
+  return sql`(event.stream >= ${streamKey(beginning)} and event.stream < ${streamKey(end)})`;
+}
+
 /** The stream of this key. */
 export function streamName(key: Expression<Buffer>): RawBuilder<string> {
   return sql`tollbook.stream_name(${key})`;

@@ -146,7 +146,7 @@ export const functionSignatures = {
   pull_due_times: { takes: [int], returns: int },
   put_callback: { takes: [text, bytea, text, text], returns: nothing },
   put_stored_result: {
-    takes: [bigint, int, uuid, nullable(text), bigint, bytea],
+    takes: [bigint, int, uuid, nullable(text), bigint, bytea, nullable(text)],
     rows: { sha256: text, bytes: bigint },
   },
   queue_alert: {

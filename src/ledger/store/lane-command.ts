@@ -94,6 +94,8 @@ export type CallChange =
       readonly callId: number;
     }
   | { readonly op: 'complete' | 'check'; readonly callId: number; readonly leaseId: string }
+  /** Released, and leased in the same append for `delayMs`, by the request that has settled its payment. Not for calls that are ordered by a key. */
+  | { readonly op: 'lease'; readonly callId: number; readonly leaseId: string; readonly delayMs: number }
   | (Failure & { readonly op: 'dead_letter'; readonly callId: number; readonly leaseId: string })
   | (Failure & {
       readonly op: 'retry' | 'return_lease';

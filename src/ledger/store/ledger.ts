@@ -9,6 +9,11 @@ export interface Ledger {
   readonly lane: Lane;
 }
 
+/** Where the ledger is only read. */
+export type LedgerReader = Pick<Ledger, 'pool' | 'db'>;
+/** Where streams are read, and events appended. */
+export type LedgerWriter = Pick<Ledger, 'pool' | 'lane'>;
+
 /** The database's clock as last read, in Unix seconds. */
 export function nowSecs({ lane }: Pick<Ledger, 'lane'>): number {
   return Math.floor((Date.now() + lane.state.clockOffsetMs) / 1_000);

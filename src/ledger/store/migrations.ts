@@ -4,13 +4,16 @@ import pg from 'pg';
 import { backOffMs } from '../../base/values/back-off.ts';
 import { pause } from '../../base/runtime/pause.ts';
 import { openPool, queriesOn } from './database.ts';
-import { applyFunctionFiles, changedFunctionFiles, type GrantedRoles, rolesNamed } from './function-files.ts';
+import { applyFunctionFiles, changedFunctionFiles, functionGrants } from './function-files.ts';
+import { describeChanges, readSchemaObjects } from './schema-objects.ts';
 import {
-  createReaderRole,
-  createWriterRole,
-  readerRolesOf,
+  createRoles,
+  findRoles,
+  grantedRoles,
+  type GrantedRoles,
   revokeAll,
-  writerRolesOf,
+  type RoleOptions,
+  rolesNamed,
 } from './writer-role.ts';
 
 const migrationFolder = new URL('../../../migrations/', import.meta.url);
@@ -19,72 +22,112 @@ const grantsName = 'grants.sql';
 const readerGrantsName = 'reader-grants.sql';
 
 /**
- * A waiting ALTER TABLE stops every later statement on its table, so a migration waits for a lock only this long, and then
- * tries again: the gateways that run meanwhile are never stopped for longer.
+ * A waiting ALTER TABLE stops every later statement on its table, so the transaction waits for a lock only this long, and is tried again.
+ * It keeps the locks that it has got to its end: as long as its statements take.
  */
 const lockWait = '1s';
 const retries = { firstMs: 200, longestMs: 5_000 };
 const longestRetryMs = 600_000;
 
-/** The first line of a file whose statements run one by one, each outside a transaction, as CREATE INDEX CONCURRENTLY must. */
+/**
+ * The first line of a file whose statements run one by one, each outside a transaction, as CREATE INDEX CONCURRENTLY must. It runs after
+ * all others, and a gateway starts without it.
+ */
 const outsideTransaction = /^-- outside a transaction\b/;
 
-export interface MigrateOptions {
-  /** Another role for gateways than the database's own. */
-  readonly role?: string;
-  /** Another role for readers than the database's own. */
-  readonly readerRole?: string;
-  /** Other files than the repository's. */
+export interface MigrateOptions extends RoleOptions {
+  /** Other files than the repository's: numbered files, grants and `functions/`. */
   readonly folder?: URL;
-  /** Called with a sentence for the operator where something was left out that this user may not do. */
-  readonly onNotice?: (text: string) => void;
+}
+
+export interface Migrated {
+  /** Names of migrations, then `functions/NAME` for each function file, then `grants` if only the roles have changed. */
+  readonly ran: readonly string[];
+  /** A sentence for the operator about what was left out, since this user may not do it. */
+  readonly notice: string | undefined;
 }
 
 /**
- * Brings a database up to this version: each file in a separate transaction, without a limit of time; then the function
- * files and grants together. Concurrent runs wait for each other, and a run that was interrupted can be repeated. The user must
- * own the database; if it may not create the gateway's role, everything else is done.
- * Returns the names of migrations, then `functions/NAME` for each function file.
- * Throws the first database error; the file that it was in is not applied, those before it are. Throws before any change if a newer
- * version has migrated the database.
+ * Brings a database up to this version: missing files, function files and grants in one transaction without a limit of time, so that after
+ * a fault or a crash the database is as before and the version before still starts. Then the files that run outside a transaction.
+ * Concurrent runs wait for each other, and a run that was interrupted can be repeated. The user must own the database; if it may not create
+ * the gateway's role, everything else is done.
+ * Throws the first database error, and before any change if a version that this one does not know has migrated the database.
  */
 export async function migrate(
   url: string,
-  { role: givenRole, readerRole: givenReader, folder = migrationFolder, onNotice }: MigrateOptions = {},
-): Promise<string[]> {
+  { folder = migrationFolder, ...roles }: MigrateOptions = {},
+): Promise<Migrated> {
   return onOneConnection(url, async (db) => {
     await lockMigrations(db);
-    // its functions would be replaced by older ones, and those that this version does not know dropped
-    const newer = await describeNewer(db, folder);
-    if (newer !== undefined) throw new Error(newer);
-    const { role, exists, missingSql } = await createWriterRole(db, givenRole);
-    const reader = await createReaderRole(db, givenReader);
-    await createMigrationTable(db);
-    const missing = await missingMigrations(db, folder);
-    for (const name of missing)
-      await applyMigration(db, name, await readFile(new URL(`${name}.sql`, folder), 'utf8'));
-    const roles = { writer: exists ? role : undefined, reader };
-    const ran = await retryLocks(() => applyFunctions(db, roles, missing.length > 0));
-    if (missingSql !== undefined) onNotice?.(withoutRole(role, exists, missingSql));
-    return [...missing, ...ran];
+    await refuseNewer(db, folder);
+    const notice = await createRoles(db, roles);
+    const ran = await retryLocks(async () =>
+      inTransaction(db, async (trx) => applyAll(trx, folder, await findRoles(trx, roles))),
+    );
+    const late = await missingMigrations(db, folder);
+    for (const file of late) await applyOutside(db, file);
+    return { ran: [...ran, ...late.map(({ name }) => name)], notice };
   });
 }
 
-/** Tells the administrator's next step, and the effects until then. */
-function withoutRole(role: string, exists: boolean, missingSql: string): string {
-  const then = exists ? 'restart the gateways' : 'run `tollbook migrate` again and restart the gateways';
-  return (
-    `This database user may not ${exists ? 'work as' : 'create'} the role ${role}, so gateways work with the rights of their user: ` +
-    `the database does not keep them from changing the ledger. Have an administrator run: ${missingSql} Then ${then}.`
-  );
+export interface Rehearsal {
+  /** What {@link migrate} would run, without the files outside a transaction. */
+  readonly ran: readonly string[];
+  /** Files that run outside a transaction: they were not tried. */
+  readonly notTried: readonly string[];
+  /** A line for each table, column, constraint, index, trigger and function that would be created, replaced or dropped. */
+  readonly changes: readonly string[];
+  /** From the first statement on: while {@link migrate} holds its locks for so long, appends may wait. */
+  readonly ms: number;
 }
 
-/** The migrations that this database still lacks, and the function files whose text it does not have. */
+/**
+ * Does what {@link migrate} does in its transaction, and rolls it back. Creates no roles. Appends may wait meanwhile, as they would for
+ * {@link migrate}. Throws what {@link migrate} would throw.
+ */
+export async function rehearseMigration(
+  url: string,
+  { folder = migrationFolder, ...roles }: MigrateOptions = {},
+): Promise<Rehearsal> {
+  return onOneConnection(url, async (db) => {
+    await lockMigrations(db);
+    await refuseNewer(db, folder);
+    return retryLocks(() =>
+      inTransaction(
+        db,
+        async (trx) => {
+          const before = await readSchemaObjects(trx);
+          const startMs = performance.now();
+          const ran = await applyAll(trx, folder, await findRoles(trx, roles));
+          const ms = performance.now() - startMs;
+          const notTried = (await missingMigrations(trx, folder)).map(({ name }) => name);
+          return { ran, notTried, changes: describeChanges(before, await readSchemaObjects(trx)), ms };
+        },
+        'rollback',
+      ),
+    );
+  });
+}
+
+/** The migrations that this database still lacks and a gateway needs, and the function files whose text it does not have. */
 export async function pendingMigrations(url: string): Promise<string[]> {
-  return onOneConnection(url, async (db) => [
-    ...(await missingMigrations(db, migrationFolder)),
-    ...(await changedFunctionFiles(db)),
-  ]);
+  return onOneConnection(url, findPending);
+}
+
+async function findPending(db: Kysely<unknown>): Promise<string[]> {
+  return [
+    ...(await neededMigrations(db, migrationFolder)).map(({ name }) => name),
+    ...(await changedFunctionFiles(db, migrationFolder)),
+  ];
+}
+
+/** What {@link describeNewerDatabase} and {@link pendingMigrations} say, over connections with the time limits of a pool. */
+export async function readMigrationState(
+  pool: pg.Pool,
+): Promise<{ readonly newer: string | undefined; readonly pending: readonly string[] }> {
+  const db = queriesOn(pool) as unknown as Kysely<unknown>;
+  return { newer: await describeNewer(db, migrationFolder), pending: await findPending(db) };
 }
 
 /** Says that a newer version of this program has migrated the database; undefined if none has. */
@@ -94,18 +137,24 @@ export async function describeNewerDatabase(url: string): Promise<string | undef
 
 async function describeNewer(db: Kysely<unknown>, folder: URL): Promise<string | undefined> {
   if (await isMissing(db, 'to_regclass', 'tollbook.migration')) return undefined;
-  const last = (await migrationNames(folder)).at(-1) ?? '';
+  const known = (await readMigrations(folder)).map(({ name }) => name);
   const { rows } = await sql<{ name: string }>`
-    select name from tollbook.migration where name > ${last} order by name`.execute(db);
+    select name from tollbook.migration where not name = any (${known}) order by name`.execute(db);
   if (rows.length === 0) return undefined;
   const names = rows.map(({ name }) => name).join(', ');
   return `The database is newer than this program: it has the migrations ${names}. Use the version that made them, or a newer one.`;
 }
 
-/** The migrations of this program that the database lacks; fewer than {@link pendingMigrations} while another version works on it. */
+/** Its functions would be replaced by older ones, and those that this version does not know dropped. */
+async function refuseNewer(db: Kysely<unknown>, folder: URL): Promise<void> {
+  const newer = await describeNewer(db, folder);
+  if (newer !== undefined) throw new Error(newer);
+}
+
+/** The migrations of this program that a gateway needs and the database lacks. */
 export async function lackedMigrations(pool: pg.Pool): Promise<string[]> {
   const db = queriesOn(pool) as unknown as Kysely<unknown>;
-  return missingMigrations(db, migrationFolder);
+  return (await neededMigrations(db, migrationFolder)).map(({ name }) => name);
 }
 
 /** Held until the connection ends. Asked for again and again: a statement that waits would hold back vacuum and indexes. */
@@ -131,67 +180,99 @@ async function isMissing(db: Kysely<unknown>, lookUp: string, name: string): Pro
   return rows[0]?.missing ?? true;
 }
 
-async function migrationNames(folder: URL): Promise<string[]> {
-  const files = await readdir(folder);
-  return files.flatMap((file) => /^(\d+-.*)\.sql$/.exec(file)?.[1] ?? []).toSorted();
+interface Migration {
+  readonly name: string;
+  readonly text: string;
+  readonly isOutside: boolean;
 }
 
-async function missingMigrations(db: Kysely<unknown>, folder: URL): Promise<string[]> {
-  const names = await migrationNames(folder);
-  if (await isMissing(db, 'to_regclass', 'tollbook.migration')) return names;
-  const { rows } = await sql<{ name: string }>`select name from tollbook.migration`.execute(db);
-  const applied = new Set(rows.map(({ name }) => name));
-  return names.filter((name) => !applied.has(name));
-}
-
-async function applyMigration(db: Kysely<unknown>, name: string, text: string): Promise<void> {
-  const record = (of: Kysely<unknown>) =>
-    sql`insert into tollbook.migration (name, applied_at) values (${name}, clock_timestamp())`.execute(of);
-  if (outsideTransaction.test(text)) {
-    // waits for older transactions, and stops no writer meanwhile
-    await sql`set lock_timeout = 0`.execute(db);
-    for (const statement of text.split(/;[ \t]*$/m))
-      if (/^\s*[^-\s]/m.test(statement)) await sql.raw(statement).execute(db);
-    await record(db);
-    return;
-  }
-  await retryLocks(() =>
-    inTransaction(db, async (trx) => {
-      await sql.raw(text).execute(trx);
-      await record(trx);
+async function readMigrations(folder: URL): Promise<Migration[]> {
+  const names = (await readdir(folder)).flatMap((file) => /^(\d+-.*)\.sql$/.exec(file)?.[1] ?? []).toSorted();
+  return Promise.all(
+    names.map(async (name) => {
+      const text = await readFile(new URL(`${name}.sql`, folder), 'utf8');
+      return { name, text, isOutside: outsideTransaction.test(text) };
     }),
   );
 }
 
-/**
- * The function files that have changed, or all of them if another role gets the rights; then the grants on tables. Without a
- * role its rights go to this user, who has them as the owner.
- */
-async function applyFunctions(
-  db: Kysely<unknown>,
-  roles: GrantedRoles,
-  hasNewTables: boolean,
-): Promise<string[]> {
-  const before = [...(await writerRolesOf(db)), ...(await readerRolesOf(db))];
-  const { writer, reader } = roles;
-  const wanted = [writer, reader].filter((role) => role !== undefined);
-  const isRoleNew = wanted.some((role) => !before.includes(role));
-  return inTransaction(db, async (trx) => {
-    for (const old of before) if (!wanted.includes(old)) await revokeAll(trx, old);
-    const ran = await applyFunctionFiles(trx, roles, isRoleNew);
-    if (ran.length > 0 || hasNewTables) {
-      for (const name of [grantsName, ...(reader === undefined ? [] : [readerGrantsName])])
-        await sql.raw(rolesNamed(await readFile(new URL(name, migrationFolder), 'utf8'), roles)).execute(trx);
-    }
-    return ran;
-  });
+async function missingMigrations(db: Kysely<unknown>, folder: URL): Promise<Migration[]> {
+  const all = await readMigrations(folder);
+  if (await isMissing(db, 'to_regclass', 'tollbook.migration')) return all;
+  const { rows } = await sql<{ name: string }>`select name from tollbook.migration`.execute(db);
+  const applied = new Set(rows.map(({ name }) => name));
+  return all.filter(({ name }) => !applied.has(name));
 }
 
-function inTransaction<T>(db: Kysely<unknown>, use: (trx: Kysely<unknown>) => Promise<T>): Promise<T> {
-  return db.transaction().execute(async (trx) => {
+async function neededMigrations(db: Kysely<unknown>, folder: URL): Promise<Migration[]> {
+  return (await missingMigrations(db, folder)).filter(({ isOutside }) => !isOutside);
+}
+
+/** To be called in a transaction. Returns what it applied, as in {@link Migrated}. */
+async function applyAll(trx: Kysely<unknown>, folder: URL, roles: GrantedRoles): Promise<string[]> {
+  await createMigrationTable(trx);
+  const missing = await neededMigrations(trx, folder);
+  for (const { name, text } of missing) {
+    await sql.raw(text).execute(trx);
+    await recordMigration(trx, name);
+  }
+  const ran = [...missing.map(({ name }) => name), ...(await applyFunctionFiles(trx, folder))];
+  const wanted = [roles.writer, roles.reader].filter((role) => role !== undefined);
+  const old = await grantedRoles(trx);
+  const haveChanged = old.length !== wanted.length || wanted.some((role) => !old.includes(role));
+  if (ran.length === 0 && !haveChanged) return [];
+  await grantAll(trx, folder, { old: new Set([...old, ...wanted]), roles });
+  return ran.length === 0 ? ['grants'] : ran;
+}
+
+/** Gives the roles exactly the rights that the files state. Without a writer role they go to this user, who has them as the owner. */
+async function grantAll(
+  trx: Kysely<unknown>,
+  folder: URL,
+  { old, roles }: { readonly old: ReadonlySet<string>; readonly roles: GrantedRoles },
+): Promise<void> {
+  for (const role of old) await revokeAll(trx, role);
+  await sql`revoke execute on all functions in schema tollbook, identity from public`.execute(trx);
+  const names = roles.reader === undefined ? [grantsName] : [grantsName, readerGrantsName];
+  const files = await Promise.all(names.map((name) => readFile(new URL(name, folder), 'utf8')));
+  for (const text of [...(await functionGrants(folder)), ...files])
+    await sql.raw(rolesNamed(text, roles)).execute(trx);
+}
+
+async function recordMigration(db: Kysely<unknown>, name: string): Promise<void> {
+  await sql`insert into tollbook.migration (name, applied_at) values (${name}, clock_timestamp())`.execute(
+    db,
+  );
+}
+
+async function applyOutside(db: Kysely<unknown>, { name, text }: Migration): Promise<void> {
+  // waits for older transactions, and stops no writer meanwhile
+  await sql`set lock_timeout = 0`.execute(db);
+  for (const statement of text.split(/;[ \t]*$/m))
+    if (/^\s*[^-\s]/m.test(statement)) await sql.raw(statement).execute(db);
+  await recordMigration(db, name);
+}
+
+async function inTransaction<T>(
+  db: Kysely<unknown>,
+  use: (trx: Kysely<unknown>) => Promise<T>,
+  end: 'commit' | 'rollback' = 'commit',
+): Promise<T> {
+  const trx = await db.startTransaction().execute();
+  try {
     await sql`select set_config('lock_timeout', ${lockWait}, true)`.execute(trx);
-    return use(trx);
-  });
+    const result = await use(trx);
+    await (end === 'commit' ? trx.commit() : trx.rollback()).execute();
+    return result;
+  } catch (error) {
+    // fails only if the connection is lost, and the transaction with it
+    if (!trx.isCommitted && !trx.isRolledBack)
+      await trx
+        .rollback()
+        .execute()
+        .catch(() => undefined);
+    throw error;
+  }
 }
 
 /** Repeats a step that could not get a lock in time, or met a deadlock: its transaction has changed nothing. */

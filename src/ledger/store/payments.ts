@@ -145,24 +145,7 @@ export async function listPaidCalls(
   return readPage(pool, page);
 }
 
-export interface DayRow {
-  /** `YYYY-MM-DD`, UTC. */
-  readonly day: string;
-  readonly service_id: number;
-  readonly job_index: number;
-  readonly network: string;
-  readonly asset: string;
-  readonly symbol: string;
-  readonly decimals: number;
-  readonly payments: number;
-  readonly amount: string;
-  readonly completed: number;
-  readonly dead_lettered: number;
-  readonly refunded: number;
-  readonly refunded_amount: string;
-}
-
-/** The earnings of each job on each day, by token; `from` and `to` are included. */
+/** The earnings of each job on each day, by token; days are `YYYY-MM-DD`, UTC, and `from` and `to` are included. */
 export async function listJobDays(
   pool: pg.Pool,
   filters: {
@@ -172,7 +155,7 @@ export async function listJobDays(
     readonly jobIndex?: number | undefined;
   },
   limit: number,
-): Promise<Page<DayRow>> {
+) {
   const db = queriesOn(pool);
   const page = db
     .selectFrom('tollbook.job_day')

@@ -113,16 +113,15 @@ export async function readNext(
 }
 
 /** The place of the next event; undefined if there is none. */
-export async function readNextSeq(pool: pg.Pool, afterSeq: number): Promise<number | undefined> {
-  const row = await queriesOn(pool)
-    .selectFrom('tollbook.event')
-    .select('seq')
-    .where('lane_id', '=', 1)
-    .where('seq', '>', afterSeq)
-    .orderBy('seq')
-    .limit(1)
-    .executeTakeFirst();
-  return row?.seq;
+export async function readNextSeq(
+  pool: Pick<pg.Pool, 'query'>,
+  afterSeq: number,
+): Promise<number | undefined> {
+  const { rows } = await pool.query<{ seq: number }>(
+    'select seq from tollbook.event where lane_id = 1 and seq > $1 order by seq limit 1',
+    [afterSeq],
+  );
+  return rows[0]?.seq;
 }
 
 /** Whole streams up to a place in the ledger. */

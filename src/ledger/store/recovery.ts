@@ -1,8 +1,9 @@
 import type pg from 'pg';
-import { decodeLeaf, type EventData } from '../rules/event.ts';
+import type { EventData } from '../rules/event.ts';
 import { queriesOn } from './database.ts';
-import { leafText, streamKey } from './expressions.ts';
+import { isOfStreams } from './expressions.ts';
 import { activeGeneration } from './payments.ts';
+import { decoded, leavesIn } from './streams.ts';
 
 /** The last recovery of the ledger. */
 export interface Recovery {
@@ -15,15 +16,8 @@ export interface Recovery {
 
 /** Undefined if the ledger never lost events. */
 export async function readRecovery(pool: pg.Pool): Promise<Recovery | undefined> {
-  // the character after the colon ends the range of their streams
-  const rows = await queriesOn(pool)
-    .selectFrom('tollbook.event')
-    .select(leafText.as('leaf'))
-    .where('stream', '>=', streamKey('recovery:'))
-    .where('stream', '<', streamKey('recovery;'))
-    .orderBy('seq')
-    .execute();
-  const events = rows.map(({ leaf }) => decodeLeaf(leaf));
+  const recoveries = leavesIn(queriesOn(pool)).where(isOfStreams('recovery:'));
+  const events = await decoded(recoveries.orderBy('seq'));
   const last = events.findLast((event) => event.type === 'ledger_recovered');
   if (!last) return undefined;
   const searched = events.flatMap(({ type, stream, data }) =>
@@ -64,17 +58,8 @@ export async function readTimeOf(pool: pg.Pool, seq: number): Promise<number | u
   return row && Math.floor(row.at.getTime() / 1_000);
 }
 
-/** A token at an address that was paid in it. */
-export interface PaidAccount {
-  readonly network: string;
-  readonly asset: string;
-  readonly pay_to: string;
-  readonly symbol: string;
-  readonly decimals: number;
-}
-
 /** Every token and payee of the payments on record. */
-export async function listPaidAccounts(pool: pg.Pool): Promise<PaidAccount[]> {
+export async function listPaidAccounts(pool: pg.Pool) {
   const db = queriesOn(pool);
   return db
     .selectFrom('tollbook.payee')

@@ -85,14 +85,17 @@ function safeInteger(text: string): number {
 /** A new session does not fit the guarantees. It was closed before any statement of ours. */
 export class SessionError extends Error {
   override readonly name = 'SessionError';
+  /** The setting that has another value than it must have, if that is the reason. */
+  readonly setting: string | undefined;
 
-  constructor(what: string, options?: ErrorOptions) {
+  constructor(what: string, { setting, ...options }: ErrorOptions & { readonly setting?: string } = {}) {
     super(
       `DATABASE_URL leads to a database session that the ledger cannot rely on: ${what}. Nothing was recorded or charged over it. Let ` +
         'DATABASE_URL lead to PostgreSQL itself, or to a connection pooler in session mode ' +
         '(docs/operations/capacity.md#connections-to-postgresql)',
       options,
     );
+    this.setting = setting;
   }
 }
 
@@ -152,7 +155,9 @@ export class Session extends pg.Client {
     const found = await this.#row(names.map((name) => `current_setting(${pg.escapeLiteral(name)}, true)`));
     for (const [index, [name, value]] of Object.entries(needed).entries())
       if (found[index] !== value)
-        throw new SessionError(`${name} has to be ${value}, and is ${found[index] ?? 'not set'}`);
+        throw new SessionError(`${name} has to be ${value}, and is ${found[index] ?? 'not set'}`, {
+          setting: name,
+        });
   }
 
   /** Makes the settings, and returns them as the server writes them. */

@@ -53,15 +53,6 @@ export async function withStoredRows<T>(
   }
 }
 
-/** The place of the next event; undefined if there is none. */
-export async function findNextSeq({ client }: RowSnapshot, afterSeq: number): Promise<number | undefined> {
-  const { rows } = await client.query<{ seq: number }>(
-    'select seq from tollbook.event where lane_id = 1 and seq > $1 order by seq limit 1',
-    [afterSeq],
-  );
-  return rows[0]?.seq;
-}
-
 /** The streams of these types of events within a part of the ledger. */
 export async function readStreamsOf(
   { client }: RowSnapshot,

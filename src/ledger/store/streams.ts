@@ -62,40 +62,38 @@ export async function readGrownStreams(
   return { lastSeq: row?.last_seq ?? 0, grown: row?.grown ?? [] };
 }
 
+/** The leaves of events, for conditions and an order. */
+export function leavesIn(db: LedgerDatabase) {
+  return db.selectFrom('tollbook.event').select(leafText.as('leaf'));
+}
+
+/** The events of these leaves. */
+export async function decoded(leaves: {
+  readonly execute: () => Promise<readonly { readonly leaf: string }[]>;
+}): Promise<RecordedEvent[]> {
+  return (await leaves.execute()).map(({ leaf }) => decodeLeaf(leaf));
+}
+
 /** A stream's last event; undefined for an unknown stream. */
 export async function readLastEvent(pool: pg.Pool, stream: string): Promise<RecordedEvent | undefined> {
-  const [last] = await readLastEvents(pool, stream, 1);
+  const [last] = await readLatestEvents(pool, stream, 1);
   return last;
 }
 
-/** A stream's last events, the last one first. */
-export async function readLastEvents(pool: pg.Pool, stream: string, most: number): Promise<RecordedEvent[]> {
-  const rows = await queriesOn(pool)
-    .selectFrom('tollbook.event')
-    .select(leafText.as('leaf'))
-    .where('stream', '=', streamKey(stream))
-    .orderBy('version', 'desc')
-    .limit(most)
-    .execute();
-  return rows.map(({ leaf }) => decodeLeaf(leaf));
-}
-
 /** Up to `limit` events of a stream, the latest first; those before a version if one is given. */
-export async function readLatestEvents(
+export function readLatestEvents(
   pool: pg.Pool,
   stream: string,
   limit: number,
   before?: number,
 ): Promise<RecordedEvent[]> {
-  const rows = await queriesOn(pool)
-    .selectFrom('tollbook.event')
-    .select(leafText.as('leaf'))
-    .where('stream', '=', streamKey(stream))
-    .$if(before !== undefined, (query) => query.where('version', '<', before ?? 0))
-    .orderBy('version', 'desc')
-    .limit(limit)
-    .execute();
-  return rows.map(({ leaf }) => decodeLeaf(leaf));
+  return decoded(
+    leavesIn(queriesOn(pool))
+      .where('stream', '=', streamKey(stream))
+      .$if(before !== undefined, (query) => query.where('version', '<', before ?? 0))
+      .orderBy('version', 'desc')
+      .limit(limit),
+  );
 }
 
 /** A stream's leaf bytes with their places, in order, and the database's time in Unix seconds. */
@@ -114,20 +112,9 @@ export async function readStreamLeaves(
 }
 
 /** Events of all streams after a place in the ledger, in order. */
-export async function readEvents(
-  db: LedgerDatabase,
-  afterSeq: number,
-  limit: number,
-): Promise<RecordedEvent[]> {
-  const rows = await db
-    .selectFrom('tollbook.event')
-    .select(leafText.as('leaf'))
-    .where('lane_id', '=', 1)
-    .where('seq', '>', afterSeq)
-    .orderBy('seq')
-    .limit(limit)
-    .execute();
-  return rows.map(({ leaf }) => decodeLeaf(leaf));
+export function readEvents(db: LedgerDatabase, afterSeq: number, limit: number): Promise<RecordedEvent[]> {
+  const events = leavesIn(db).where('lane_id', '=', 1).where('seq', '>', afterSeq);
+  return decoded(events.orderBy('seq').limit(limit));
 }
 
 /** The claim of a trigger's firing: it makes one call, for ever. `binding` tells a repetition from another content under the same id. */

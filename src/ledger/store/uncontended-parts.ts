@@ -6,7 +6,10 @@ import type { CallChange, EncodedEvent, LaneCommand } from './lane-command.ts';
 export const separators = { item: '\u001F', field: '\u001E' } as const;
 
 type AddedCall = Extract<CallChange, { readonly op: 'add' }>;
-type ChangedCall = Extract<CallChange, { readonly op: 'release' | 'answer' | 'check' | 'complete' }>;
+type ChangedCall = Extract<
+  CallChange,
+  { readonly op: 'release' | 'lease' | 'answer' | 'check' | 'complete' }
+>;
 
 /** A command's share of each argument of `tollbook.append_uncontended`. */
 export interface UncontendedParts {
@@ -37,7 +40,7 @@ export interface UncontendedParts {
 }
 
 /**
- * A command's parts; undefined if its kind is always decided: it frees claims, changes a call otherwise than by adding, releasing,
+ * A command's parts; undefined if its kind is always decided: it frees claims, changes a call otherwise than by adding, releasing, leasing,
  * checking or completing it, sums refusals or quotes, ends a halt, or has text that would have to be escaped.
  */
 export function uncontendedParts(
@@ -102,8 +105,10 @@ export function isPlain(texts: readonly string[]): boolean {
 
 export const joined = (fields: readonly string[]): string => fields.join(separators.field);
 
+const changes: ReadonlySet<string> = new Set(['release', 'lease', 'answer', 'check', 'complete']);
+
 function isChange(call: CallChange): call is ChangedCall {
-  return call.op === 'release' || call.op === 'answer' || call.op === 'check' || call.op === 'complete';
+  return changes.has(call.op);
 }
 
 /** In the order in which the function takes them; the claims that the call keeps as JSON. */

@@ -8,7 +8,7 @@ import {
 } from './append-batch.ts';
 import { textLiteral } from './text-literal.ts';
 import { detailOf } from './uncontended-credit.ts';
-import { separators, type UncontendedParts } from './uncontended-parts.ts';
+import { joined, separators, type UncontendedParts } from './uncontended-parts.ts';
 
 /**
  * The batch as one text for `tollbook.append_uncontended`, in one simple-protocol message as `appendStatement()` is; undefined if two of
@@ -34,7 +34,7 @@ export function uncontendedStatement(
     all.flatMap(({ added }) => added ?? []),
     changed.map(({ callId }) => String(callId)),
     changed.map(({ op }) => op),
-    changed.map((one) => ('leaseId' in one ? one.leaseId : '')),
+    changed.map(leaseOf),
     all.flatMap(({ issuedAt }) => (issuedAt === '' ? [] : [issuedAt])),
     all.flatMap(({ admitted }) => admitted ?? []),
     all.flatMap(({ settled }) => settled ?? []),
@@ -44,8 +44,14 @@ export function uncontendedStatement(
     all.flatMap(({ unlessRefused }) => unlessRefused || []),
   ];
   const content = createHash('sha256').update(batchText(commands)).digest('hex');
-  const joined = lists.map((list) => textLiteral(list.join(separators.item))).join(',');
-  return `select tollbook.append_uncontended(${laneId}::smallint,'${flusherId}',${batchNo},${acknowledged},'\\x${content}',${joined}) as answer`;
+  const args = lists.map((list) => textLiteral(list.join(separators.item))).join(',');
+  return `select tollbook.append_uncontended(${laneId}::smallint,'${flusherId}',${batchNo},${acknowledged},'\\x${content}',${args}) as answer`;
+}
+
+/** The lease that a change is made under; one that it begins has its length as well. */
+function leaseOf(change: NonNullable<UncontendedParts['changed']>): string {
+  if (change.op === 'lease') return joined([change.leaseId, String(change.delayMs)]);
+  return 'leaseId' in change ? change.leaseId : '';
 }
 
 function partsOf(commands: readonly EncodedCommand[]): UncontendedParts[] | undefined {

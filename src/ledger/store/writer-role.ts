@@ -28,13 +28,20 @@ function mayWorkAs(oid: string): string {
 export async function grantedWriterRole(url: string): Promise<string | undefined> {
   const client = await openSession({ url });
   try {
-    const { rows } = await client.query<{ name: string }>(
-      `select name from (${granted}) writer where ${mayWorkAs('oid')} order by name limit 1`,
-    );
-    return rows[0]?.name;
+    return await findWriterRole(client);
   } finally {
     await client.end();
   }
+}
+
+/** The same for the user of a connection. */
+export async function findWriterRole(
+  connection: Pick<pg.ClientBase | pg.Pool, 'query'>,
+): Promise<string | undefined> {
+  const { rows } = await connection.query<{ name: string }>(
+    `select name from (${granted}) writer where ${mayWorkAs('oid')} order by name limit 1`,
+  );
+  return rows[0]?.name;
 }
 
 /** Whether the user of these connections may append to the ledger. */
@@ -45,66 +52,79 @@ export async function mayAppend(pool: pg.Pool): Promise<boolean> {
   return rows[0]?.may === true;
 }
 
-/** The roles that may append to this database. */
-export async function writerRolesOf(db: Kysely<unknown>): Promise<string[]> {
-  const { rows } = await sql<{ name: string }>`${sql.raw(granted)}`.execute(db);
-  return rows.map(({ name }) => name);
-}
-
-/** The roles that may read this database. */
-export async function readerRolesOf(db: Kysely<unknown>): Promise<string[]> {
+/** The roles that may append to this database, or read it. */
+export async function grantedRoles(db: Kysely<unknown>): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
-    select role.rolname as name from pg_namespace, aclexplode(nspacl) acl join pg_roles role on role.oid = acl.grantee
+    select name from (${sql.raw(granted)}) writer
+    union select role.rolname from pg_namespace, aclexplode(nspacl) acl join pg_roles role on role.oid = acl.grantee
     where nspname = 'tollbook' and (role.rolname = ${readerRole} or role.rolname like ${`${readerRole}\\_%`})`.execute(
     db,
   );
   return rows.map(({ name }) => name);
 }
 
-/** What an administrator has to run, if this user may not do it; it ends with a semicolon. */
-interface RoleNeeds {
+/** The roles of one database that get rights; undefined: this user, the owner, who has them anyway. */
+export interface GrantedRoles {
+  readonly writer: string | undefined;
+  readonly reader: string | undefined;
+}
+
+/** SQL text with the roles of one database in place of their general names. */
+export function rolesNamed(text: string, { writer, reader }: GrantedRoles): string {
+  return roleNamed(roleNamed(text, writerRole, writer), readerRole, reader);
+}
+
+function roleNamed(text: string, general: string, role: string | undefined): string {
+  const name = role === undefined ? 'current_user' : pg.escapeIdentifier(role);
+  return text.replaceAll(new RegExp(`\\b${general}\\b`, 'g'), () => name);
+}
+
+/** Other roles than the database's own. */
+export interface RoleOptions {
+  /** For gateways. */
+  readonly role?: string;
+  readonly readerRole?: string;
+}
+
+interface Roles {
   readonly role: string;
-  readonly missingSql?: string;
+  readonly readerRole: string;
+  readonly user: string;
+  readonly mayCreate: boolean;
 }
 
-/**
- * Creates the role, by default the database's own, and makes this user a member of it, if it may. Nothing is tried that this
- * user has no right to.
- */
-export async function createWriterRole(
-  db: Kysely<unknown>,
-  given?: string,
-): Promise<RoleNeeds & { readonly exists: boolean }> {
-  const { rows } = await sql<{ role: string; user: string; mayCreate: boolean }>`
-    select ${given === undefined ? sql.raw(ownName) : given} as role, current_user as user,
+async function readRoles(db: Kysely<unknown>, { role, readerRole: reader }: RoleOptions): Promise<Roles> {
+  const { rows } = await sql<Roles>`
+    select ${role ?? sql.raw(ownName)} as role, ${reader ?? sql.raw(roleName(readerRole))} as "readerRole", current_user as user,
       rolsuper or rolcreaterole as "mayCreate" from pg_roles where rolname = current_user`.execute(db);
-  const { role = '', user = '', mayCreate = false } = rows[0] ?? {};
-  const grant = `grant ${pg.escapeIdentifier(role)} to ${pg.escapeIdentifier(user)};`;
-  if (!(await exists(db, role))) {
-    if (!mayCreate)
-      return {
-        role,
-        exists: false,
-        missingSql: `create role ${pg.escapeIdentifier(role)} nologin; ${grant}`,
-      };
-    await createRole(db, role);
-  }
-  return { role, exists: true, ...((await joinRole(db, role)) ? {} : { missingSql: grant }) };
+  return rows[0] ?? { role: '', readerRole: '', user: '', mayCreate: false };
+}
+
+/** The roles that exist. */
+export async function findRoles(db: Kysely<unknown>, options: RoleOptions): Promise<GrantedRoles> {
+  const { role, readerRole: reader } = await readRoles(db, options);
+  return {
+    writer: (await exists(db, role)) ? role : undefined,
+    reader: (await exists(db, reader)) ? reader : undefined,
+  };
 }
 
 /**
- * Creates the role that may only read, by default the database's own, if this user may. It gets no member.
- * Returns its name; undefined if it does not exist.
+ * Creates the roles if they are missing, and makes this user a member of the writer role, if it may. Nothing is tried that this user has no
+ * right to. Returns a sentence for the operator if the writer role then is not usable.
  */
-export async function createReaderRole(db: Kysely<unknown>, given?: string): Promise<string | undefined> {
-  const { rows } = await sql<{ role: string; mayCreate: boolean }>`
-    select ${given === undefined ? sql.raw(roleName(readerRole)) : given} as role, rolsuper or rolcreaterole as "mayCreate"
-      from pg_roles where rolname = current_user`.execute(db);
-  const { role = '', mayCreate = false } = rows[0] ?? {};
-  if (await exists(db, role)) return role;
-  if (!mayCreate) return undefined;
-  await createRole(db, role);
-  return role;
+export async function createRoles(db: Kysely<unknown>, options: RoleOptions): Promise<string | undefined> {
+  const { role, readerRole: reader, user, mayCreate } = await readRoles(db, options);
+  if (mayCreate) for (const name of [role, reader]) if (!(await exists(db, name))) await createRole(db, name);
+  const isThere = await exists(db, role);
+  if (isThere && (await joinRole(db, role))) return undefined;
+  const create = isThere ? '' : `create role ${pg.escapeIdentifier(role)} nologin; `;
+  const then = isThere ? 'restart the gateways' : 'run `tollbook migrate` again and restart the gateways';
+  return (
+    `This database user may not ${isThere ? 'work as' : 'create'} the role ${role}, so gateways work with the rights of their user: ` +
+    'the database does not keep them from changing the ledger. Have an administrator run: ' +
+    `${create}grant ${pg.escapeIdentifier(role)} to ${pg.escapeIdentifier(user)}; Then ${then}.`
+  );
 }
 
 async function createRole(db: Kysely<unknown>, role: string): Promise<void> {

@@ -7,7 +7,7 @@ import {
   readTimeline,
   recordContinuation,
 } from '../store/database-identity.ts';
-import type { Lane } from '../store/lane.ts';
+import type { LedgerWriter } from '../store/ledger.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 1_000;
@@ -17,15 +17,7 @@ const quietPollMs = 2_000;
  * Records a failover that this process has gone on through, so that gateways which start after it are live. The append is the
  * proof: a database that lacks this process's events does not take it.
  */
-export function startDatabaseWatch({
-  pool,
-  lane,
-  log,
-}: {
-  readonly pool: pg.Pool;
-  readonly lane: Lane;
-  readonly log: OperatorLog;
-}): Loop {
+export function startDatabaseWatch({ pool, lane, log }: LedgerWriter & { readonly log: OperatorLog }): Loop {
   let known: number | undefined;
   return startLoop(
     async () => {

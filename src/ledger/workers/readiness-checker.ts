@@ -7,17 +7,12 @@ import { SessionError } from '../store/session.ts';
 import { lackedMigrations } from '../store/migrations.ts';
 import { forgetGateway, sendGatewayHeartbeat } from '../store/processes.ts';
 import { type Loop, startLoop } from './loop.ts';
+import type { Check } from '../../base/values/check.ts';
 
 const heartbeatMs = 1_000;
 const timeoutMs = 5_000;
 /** A process that ends does not wait for an unreachable database. */
 const lastMs = 1_000;
-
-interface Check {
-  readonly ok: boolean;
-  /** What is wrong. */
-  readonly detail?: string;
-}
 
 /**
  * Whether a load balancer should send requests to this process: the database takes writes, has this program's migrations, and

@@ -19,10 +19,7 @@ function ofAnyScheme(pick: (wire: PaymentScheme['wire']) => z.ZodObject | undefi
   return each.length === 1 && only ? only : z.union(each);
 }
 
-const maxTimeoutSeconds = z
-  .int()
-  .min(1)
-  .meta({ description: 'The longest validity of an authorization, from now.' });
+const maxTimeoutSeconds = z.int().min(1).describe('The longest validity of an authorization, from now.');
 
 export const requirementV1 = z.strictObject({
   scheme: x402Scheme,
@@ -39,13 +36,13 @@ export const requirementV1 = z.strictObject({
   outputSchema: z
     .record(z.string(), z.unknown())
     .optional()
-    .meta({ description: 'What the job takes and gives, in the form of discovery for version 1.' }),
+    .describe('What the job takes and gives, in the form of discovery for version 1.'),
   extra: ofAnyScheme(({ extraV1 }) => extraV1),
 });
 
-const echoedDigest = quoteDigest.meta({
-  description: 'The quote. Its price is valid until it expires, for a payment that repeats it.',
-});
+const echoedDigest = quoteDigest.describe(
+  'The quote. Its price is valid until it expires, for a payment that repeats it.',
+);
 
 const priceV2 = z.strictObject({
   scheme: x402Scheme,
@@ -57,10 +54,11 @@ const priceV2 = z.strictObject({
 });
 
 const ofAnyOffer = {
-  paymentFlow: z.literal(paymentFlow).meta({
-    description:
+  paymentFlow: z
+    .literal(paymentFlow)
+    .describe(
       'The payment is settled before the job runs. Clients of x402 prefer other flows if they have the choice.',
-  }),
+    ),
 };
 
 /** What a payment could accept if it named a quote. */
@@ -72,10 +70,11 @@ export const requirementV2 = priceV2.extend({
   ),
 });
 
-const signature = z.string().meta({
-  description:
+const signature = z
+  .string()
+  .describe(
     'For `eip712` 65 bytes in hex, over typed data of the domain `{name: "x402 offer" or "x402 receipt", version: "1", chainId: 1}`; for `jws` a compact JSON Web Signature, which holds the payload.',
-});
+  );
 
 const offerPayload = z.strictObject({
   version: z.literal(1),
@@ -85,7 +84,7 @@ const offerPayload = z.strictObject({
   asset: address,
   payTo: address,
   amount: atoms,
-  validUntil: z.int().meta({ description: 'Unix seconds.' }),
+  validUntil: z.int().describe('Unix seconds.'),
 });
 
 const receiptPayload = z.strictObject({
@@ -93,7 +92,7 @@ const receiptPayload = z.strictObject({
   network,
   resourceUrl: url,
   payer: address,
-  issuedAt: z.int().meta({ description: 'When the payment was settled, in Unix seconds.' }),
+  issuedAt: z.int().describe('When the payment was settled, in Unix seconds.'),
   transaction: z.union([z.literal(''), hex32]),
 });
 
@@ -122,32 +121,29 @@ export const paymentRequiredV2 = z
     extensions: z.strictObject({
       [paymentIdentifierKey]: z.strictObject({
         info: z.strictObject({
-          required: z.boolean().meta({ description: 'Whether a payment must carry an id.' }),
+          required: z.boolean().describe('Whether a payment must carry an id.'),
         }),
-        schema: z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema of `info`.' }),
+        schema: z.record(z.string(), z.unknown()).describe('JSON Schema of `info`.'),
       }),
       [discoveryKey]: z
         .strictObject({
-          info: z.record(z.string(), z.unknown()).meta({
-            description: 'How the job is called, with an example of its body and of its result.',
-          }),
-          schema: z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema of `info`.' }),
+          info: z
+            .record(z.string(), z.unknown())
+            .describe('How the job is called, with an example of its body and of its result.'),
+          schema: z.record(z.string(), z.unknown()).describe('JSON Schema of `info`.'),
         })
         .optional()
-        .meta({ description: 'How facilitators list the job; absent if they may not.' }),
+        .describe('How facilitators list the job; absent if they may not.'),
       [offerReceiptKey]: z
         .strictObject({
           info: z.strictObject({ offers: z.array(signedOffer).min(1) }),
-          schema: z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema of `info`.' }),
+          schema: z.record(z.string(), z.unknown()).describe('JSON Schema of `info`.'),
         })
         .optional()
-        .meta({
-          description:
-            'The same offers, signed for others than the payer; if the operator has switched it on.',
-        }),
+        .describe('The same offers, signed for others than the payer; if the operator has switched it on.'),
     }),
   })
-  .meta({ description: 'The offer of x402 version 2.' });
+  .describe('The offer of x402 version 2.');
 
 export const signedPayload = ofAnyScheme(({ payload }) => payload);
 
@@ -155,23 +151,24 @@ export const signedPayload = ofAnyScheme(({ payload }) => payload);
 export const paymentV2 = z
   .looseObject({
     x402Version: z.literal(2),
-    accepted: requirementV2.meta({ description: 'One of the offered `accepts`, unchanged.' }),
+    accepted: requirementV2.describe('One of the offered `accepts`, unchanged.'),
     payload: signedPayload,
     extensions: z
       .looseObject({
         [paymentIdentifierKey]: z.looseObject({
           info: z.looseObject({
-            id: z.string().regex(identifierForm).optional().meta({
-              description:
-                "The payer's own name for this payment: no other payment of the payer may carry it.",
-            }),
+            id: z
+              .string()
+              .regex(identifierForm)
+              .optional()
+              .describe("The payer's own name for this payment: no other payment of the payer may carry it."),
           }),
         }),
       })
       .partial()
       .optional(),
   })
-  .meta({ description: 'A payment of x402 version 2.' });
+  .describe('A payment of x402 version 2.');
 
 /** `X-PAYMENT`, decoded. */
 export const paymentV1 = z
@@ -181,26 +178,26 @@ export const paymentV1 = z
     network: requirementV1.shape.network,
     payload: signedPayload,
   })
-  .meta({ description: 'A payment of x402 version 1.' });
+  .describe('A payment of x402 version 1.');
 
 /** `PAYMENT-RESPONSE` and `X-PAYMENT-RESPONSE`, decoded. */
 export const settlement = z
   .strictObject({
     success: z.literal(true),
     transaction: hex32,
-    network: z.string().meta({ description: 'CAIP-2 in version 2, the name of the network in version 1.' }),
+    network: z.string().describe('CAIP-2 in version 2, the name of the network in version 1.'),
     payer: address,
     extensions: z
       .strictObject({
         [offerReceiptKey]: z.strictObject({
           info: z.strictObject({ receipt: signedReceipt }),
-          schema: z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema of `info`.' }),
+          schema: z.record(z.string(), z.unknown()).describe('JSON Schema of `info`.'),
         }),
       })
       .optional()
-      .meta({ description: 'A signed receipt; if the operator has switched it on.' }),
+      .describe('A signed receipt; if the operator has switched it on.'),
   })
-  .meta({ description: 'How the payment was settled.' });
+  .describe('How the payment was settled.');
 
 export const paymentSummary = z
   .strictObject({
@@ -209,6 +206,6 @@ export const paymentSummary = z
     symbol,
     amount: atoms,
     payer: address,
-    transaction: hex32.meta({ description: 'The transaction that transferred the payment.' }),
+    transaction: hex32.describe('The transaction that transferred the payment.'),
   })
-  .meta({ description: 'The settled payment.' });
+  .describe('The settled payment.');

@@ -1,16 +1,14 @@
+import type { TransferProof } from './payment-progress.ts';
 import type { TransferMethod } from '../../base/values/transfer-method.ts';
 
 /** A transfer of a token as the chain's log has it; amounts in atoms, hex lower-case. */
-export interface ChainTransfer {
+export interface ChainTransfer extends TransferProof {
   readonly network: string;
   readonly asset: string;
   readonly from: string;
   readonly to: string;
   readonly amount: bigint;
   readonly transaction: string;
-  readonly blockNumber: bigint;
-  readonly blockHash: string;
-  readonly logIndex: number;
 }
 
 /** What the chain shows of one transaction. */

@@ -49,12 +49,14 @@ function textOf(value: unknown): string | undefined {
 
 /** For the API's description. */
 export const offerExtraWire = {
-  offerSecret: z.string().meta({
-    description:
+  offerSecret: z
+    .string()
+    .describe(
       'Known to the recipient of this offer alone. A repeated payment that echoes it gets its full answer; any other gets its status.',
-  }),
-  quote: quoteEcho.optional().meta({
-    description:
+    ),
+  quote: quoteEcho
+    .optional()
+    .describe(
       'The rest of the quote, with a MAC: a payment that echoes it unchanged proves its price, although the gateway may not have stored the quote. Proves nothing about who pays.',
-  }),
+    ),
 };

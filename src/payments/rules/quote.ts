@@ -6,20 +6,14 @@ import type { OptionData, SignedPaymentData } from '../../ledger/rules/payment-e
 import type { JobId } from '../../base/values/job.ts';
 import { keccak256 } from '../../base/values/keccak.ts';
 import type { TransferMethod } from '../../base/values/transfer-method.ts';
+import type { OfferTerms } from './schemes/scheme.ts';
 import type { Address, Caip2, Hex } from '../../base/values/primitives.ts';
 
 /** One way to pay a quote. `amount` is in the token's atoms. */
-export interface SettlementOption {
-  readonly network: Caip2;
+export interface SettlementOption extends OfferTerms {
   readonly transferMethod: TransferMethod;
-  readonly asset: Address;
   readonly symbol: string;
   readonly decimals: number;
-  readonly amount: bigint;
-  readonly payTo: Address;
-  /** The token contract's own EIP-712 domain, for the payer's signature. */
-  readonly eip712Name: string;
-  readonly eip712Version: string;
   /** The credit that the payment buys, in micros, if the job sells credit. */
   readonly creditMicros?: bigint;
 }
@@ -289,17 +283,23 @@ function recordedOptionsHash(options: EventData<'quote_issued'>['options']): Uin
   return hash;
 }
 
+/** The hash by which a quote is bound to a body, or to what else its price was asked for. */
+export function inputsHashOf(bound: Buffer): Hex {
+  return `0x${Buffer.from(keccak256(bound)).toString('hex')}`;
+}
+
 /** Who alone may pay a quote, and only for which body; zero for any. */
 export type QuoteBinding = Pick<Quote, 'requester' | 'inputsHash'>;
 
 export type BindingCheck =
-  /** `bodyKeccak256`: of the body, if the quote is bound to one. */
+  /** `bodyKeccak256`: of the body, or of what else the price was asked for, if the quote is bound to one. */
   | { readonly kind: 'kept'; readonly bodyKeccak256: Hex | undefined }
   | { readonly kind: 'broken'; readonly reason: 'requester_mismatch' | 'inputs_hash_mismatch' };
 
 /**
  * Whether a quote may be paid by this payer for this body.
  * @param payer in lower case; undefined if it is not known yet
+ * @param body where a price depends on more than the body: what it was asked for
  */
 export function checkBinding(
   { requester, inputsHash }: QuoteBinding,
@@ -309,7 +309,7 @@ export function checkBinding(
   if (payer !== undefined && requester !== zeroAddress && requester !== payer)
     return { kind: 'broken', reason: 'requester_mismatch' };
   if (inputsHash === zeroHash) return { kind: 'kept', bodyKeccak256: undefined };
-  const bodyKeccak256: Hex = `0x${Buffer.from(keccak256(body)).toString('hex')}`;
+  const bodyKeccak256 = inputsHashOf(body);
   return bodyKeccak256 === inputsHash
     ? { kind: 'kept', bodyKeccak256 }
     : { kind: 'broken', reason: 'inputs_hash_mismatch' };

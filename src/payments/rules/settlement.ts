@@ -45,6 +45,14 @@ export interface Settlement {
   readonly transaction: Hex;
   /** Absent if only a facilitator says so. */
   readonly proof: Proof | undefined;
+  /** The request that has settled the payment serves its call itself. */
+  readonly lease?: FirstLease | undefined;
+}
+
+/** The first lease of a call, which begins as its payment is settled. */
+export interface FirstLease {
+  readonly leaseId: string;
+  readonly leaseMs: number;
 }
 
 /** What settling a payment, or looking for its transfer, came to. */
@@ -114,12 +122,14 @@ export type SettlementDecision =
 
 /**
  * `watch`: the payment may still land; `remove`: it never will. The payment was taken back: `suspend` if no runner has leased the
- * call, else `mark_unpaid`. `answer`: the stored answer has completed it.
+ * call, else `mark_unpaid`. `answer`: the stored answer has completed it. `lease`: released, and leased at once.
  */
-export interface CallStep {
-  readonly kind: 'release' | 'answer' | 'watch' | 'remove' | 'suspend' | 'mark_unpaid';
-  readonly callId: number;
-}
+export type CallStep =
+  | {
+      readonly kind: 'release' | 'answer' | 'watch' | 'remove' | 'suspend' | 'mark_unpaid';
+      readonly callId: number;
+    }
+  | ({ readonly kind: 'lease'; readonly callId: number } & FirstLease);
 
 /** The reason of a settlement whose transfer has already paid for something else. */
 export const transferAlreadyClaimed = 'transfer_already_claimed';
@@ -197,7 +207,7 @@ function record(
 }
 
 /** What happens to a call that waits for the outcome. */
-function waiting({ call }: SettlementState, kind: CallStep['kind']): Recorded['call'] {
+function waiting({ call }: SettlementState, kind: Exclude<CallStep['kind'], 'lease'>): Recorded['call'] {
   return call.kind === 'waiting' ? { kind, callId: call.callId } : { kind: 'unchanged' };
 }
 
@@ -220,9 +230,9 @@ interface Released {
 
 /**
  * A call that cannot be leased is released; one that was kept continues as if its payment had never been taken back. Where the answer of an
- * upstream is stored, it completes the call in the same append.
+ * upstream is stored, it completes the call in the same append. A call that the request serves itself is delivered in it for the first time.
  */
-function released(state: SettlementState): Released {
+function released(state: SettlementState, lease?: FirstLease): Released {
   const { call, answered, wasRefunded = false } = state;
   const events = enqueued(state);
   if (call.kind !== 'waiting' && call.kind !== 'kept') return { events, call: { kind: 'unchanged' } };
@@ -231,6 +241,10 @@ function released(state: SettlementState): Released {
     const completed: LedgerEvent = { type: 'completed', data: { call_id: callId, ...answered } };
     return { events: [...events, completed], call: { kind: 'answer', callId } };
   }
+  if (lease && events.some(({ type }) => type === 'enqueued')) {
+    const delivered: LedgerEvent = { type: 'delivered', data: { call_id: callId, attempt: 1 } };
+    return { events: [...events, delivered], call: { kind: 'lease', callId, ...lease } };
+  }
   return { events, call: { kind: call.kind === 'waiting' && wasRefunded ? 'remove' : 'release', callId } };
 }
 
@@ -238,13 +252,13 @@ function answer({ payment }: SettlementState, facts: AnsweredFacts): SettlementD
   return record([{ type: 'upstream_answered', data: { ...ofPayment(payment), ...facts } }]);
 }
 
-function settle(state: SettlementState, { transaction, proof }: Settlement): SettlementDecision {
+function settle(state: SettlementState, { transaction, proof, lease }: Settlement): SettlementDecision {
   const { payment } = state;
   const evidence = proof
     ? { evidence: 'chain' as const, ...placeData(proof) }
     : { evidence: 'facilitator' as const };
   const data = { ...ofPayment(payment), amount: String(payment.amount), transaction, ...evidence };
-  const { events, call } = released(state);
+  const { events, call } = released(state, lease);
   return record([{ type: 'payment_settled', data }, ...events], {
     claims: proof ? [transferOf(payment, transaction, proof.logIndex)] : [],
     call,

@@ -1,8 +1,7 @@
 import type pg from 'pg';
-import { decodeLeaf, type EventOf, type RecordedEvent } from '../../ledger/rules/event.ts';
+import type { EventOf, RecordedEvent } from '../../ledger/rules/event.ts';
 import { queriesOn } from '../../ledger/store/database.ts';
-import { leafText } from '../../ledger/store/expressions.ts';
-import { readEvents } from '../../ledger/store/streams.ts';
+import { decoded, leavesIn, readEvents } from '../../ledger/store/streams.ts';
 
 /** The events that may name a transaction of the operator. */
 const sendingTypes = [
@@ -20,9 +19,7 @@ export async function listSendingEvents(
   afterSeq: number,
   limit: number,
 ): Promise<SendingEvent[]> {
-  const rows = await queriesOn(pool)
-    .selectFrom('tollbook.event')
-    .select(leafText.as('leaf'))
+  const named = leavesIn(queriesOn(pool))
     .where('lane_id', '=', 1)
     .where('seq', '>', afterSeq)
     .where('type', 'in', sendingTypes)
@@ -38,9 +35,8 @@ export async function listSendingEvents(
       ),
     )
     .orderBy('seq')
-    .limit(limit)
-    .execute();
-  return rows.map(({ leaf }) => decodeLeaf(leaf)).filter(isSending);
+    .limit(limit);
+  return (await decoded(named)).filter(isSending);
 }
 
 /** The time of the ledger's first event, in Unix milliseconds; undefined if there is none. */

@@ -1,9 +1,10 @@
 import type pg from 'pg';
 import type { FollowUpTopic as EventFollowUp } from '../../ledger/rules/descriptor.ts';
-import { decodeLeaf, type RecordedEvent } from '../../ledger/rules/event.ts';
+import type { RecordedEvent } from '../../ledger/rules/event.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
-import { leafText, quoteOf } from '../../ledger/store/expressions.ts';
+import { quoteOf } from '../../ledger/store/expressions.ts';
 import { callFunction, callTableFunction } from '../../ledger/store/functions.ts';
+import { decoded, leavesIn } from '../../ledger/store/streams.ts';
 
 /**
  * What an event still needs: `confirm` a settlement until it is final, `resolve` one that was disproved while a runner has its
@@ -88,11 +89,6 @@ export async function listUnresolved(db: LedgerDatabase, limit: number) {
  * @throws as decodeLeaf does if it cannot be read
  */
 export async function readEvent(db: LedgerDatabase, seq: number): Promise<RecordedEvent | undefined> {
-  const row = await db
-    .selectFrom('tollbook.event')
-    .select(leafText.as('leaf'))
-    .where('lane_id', '=', 1)
-    .where('seq', '=', seq)
-    .executeTakeFirst();
-  return row && decodeLeaf(row.leaf);
+  const [event] = await decoded(leavesIn(db).where('lane_id', '=', 1).where('seq', '=', seq));
+  return event;
 }

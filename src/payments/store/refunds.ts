@@ -1,18 +1,11 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
-import { decodeLeaf, type EventOf, type RecordedEvent } from '../../ledger/rules/event.ts';
+import type { EventOf, EventType, RecordedEvent } from '../../ledger/rules/event.ts';
 import type { Caip2 } from '../../base/values/primitives.ts';
 import { queriesOn } from '../../ledger/store/database.ts';
-import {
-  hexBytes,
-  hexText,
-  leafText,
-  quoteOf,
-  streamKey,
-  streamName,
-  time,
-} from '../../ledger/store/expressions.ts';
+import { hexBytes, hexText, isOfStreams, quoteOf, streamName, time } from '../../ledger/store/expressions.ts';
 import { activeGeneration, readPage } from '../../ledger/store/payments.ts';
+import { decoded, leavesIn } from '../../ledger/store/streams.ts';
 import type { RowSnapshot } from '../../ledger/store/stored-rows.ts';
 
 /**
@@ -173,37 +166,20 @@ export interface RecordedWithin {
 }
 
 /** Recorded sweeps, the newest first. */
-export async function listSweeps(
-  pool: pg.Pool,
-  limit: number,
-  within: RecordedWithin = {},
-): Promise<EventOf<'operator_sweep_recorded'>[]> {
-  const events = await listEvents(pool, 'sweep:', limit, within);
-  return events.filter((event) => event.type === 'operator_sweep_recorded');
-}
+export const listSweeps = listOf('sweep:', 'operator_sweep_recorded');
 
 /** The operators' records of unexplained transfers and their reversals, the newest first. */
-export async function listTransfers(
-  pool: pg.Pool,
-  limit: number,
-  within: RecordedWithin = {},
-): Promise<EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>[]> {
-  const events = await listEvents(pool, 'transfer:', limit, within);
-  return events.filter(
-    (event) => event.type === 'operator_transfer_recorded' || event.type === 'operator_transfer_reversed',
-  );
-}
+export const listTransfers = listOf('transfer:', 'operator_transfer_recorded', 'operator_transfer_reversed');
 
 /** The recorded costs of the operator's transactions, and their reversals, the newest first. */
-export async function listCosts(
-  pool: pg.Pool,
-  limit: number,
-  within: RecordedWithin = {},
-): Promise<EventOf<'transaction_cost_recorded' | 'operator_cost_reversed'>[]> {
-  const events = await listEvents(pool, 'cost:', limit, within);
-  return events.filter(
-    (event) => event.type === 'transaction_cost_recorded' || event.type === 'operator_cost_reversed',
-  );
+export const listCosts = listOf('cost:', 'transaction_cost_recorded', 'operator_cost_reversed');
+
+/** Reads the newest events of these types in the streams whose names begin so. */
+function listOf<Type extends EventType>(beginning: string, ...types: readonly Type[]) {
+  const isListed = (event: RecordedEvent): event is EventOf<Type> =>
+    types.some((type) => type === event.type);
+  return async (pool: pg.Pool, limit: number, within: RecordedWithin = {}): Promise<EventOf<Type>[]> =>
+    (await listEvents(pool, beginning, limit, within)).filter(isListed);
 }
 
 /** The newest events of the streams whose names begin so; the beginning ends with a colon. */
@@ -213,17 +189,14 @@ async function listEvents(
   limit: number,
   { fromMs, toMs }: RecordedWithin,
 ): Promise<RecordedEvent[]> {
-  const rows = await queriesOn(pool)
-    .selectFrom('tollbook.event')
-    .select(leafText.as('leaf'))
-    .where('stream', '>=', streamKey(beginning))
-    .where('stream', '<', streamKey(endOf(beginning)))
-    .$if(fromMs !== undefined, (query) => query.where('at', '>=', new Date(fromMs ?? 0)))
-    .$if(toMs !== undefined, (query) => query.where('at', '<', new Date(toMs ?? 0)))
-    .orderBy('seq', 'desc')
-    .limit(limit)
-    .execute();
-  return rows.map(({ leaf }) => decodeLeaf(leaf));
+  return decoded(
+    leavesIn(queriesOn(pool))
+      .where(isOfStreams(beginning))
+      .$if(fromMs !== undefined, (query) => query.where('at', '>=', new Date(fromMs ?? 0)))
+      .$if(toMs !== undefined, (query) => query.where('at', '<', new Date(toMs ?? 0)))
+      .orderBy('seq', 'desc')
+      .limit(limit),
+  );
 }
 
 /** The streams whose names begin so; the beginning ends with a colon. */
@@ -232,13 +205,7 @@ export async function listStreams(pool: pg.Pool, beginning: string): Promise<str
     .selectFrom('tollbook.event')
     .select(({ ref }) => streamName(ref('stream')).as('stream'))
     .distinct()
-    .where('stream', '>=', streamKey(beginning))
-    .where('stream', '<', streamKey(endOf(beginning)))
+    .where(isOfStreams(beginning))
     .execute();
   return rows.map(({ stream }) => stream).toSorted();
-}
-
-/** The character after the colon ends the range of such streams. */
-function endOf(beginning: string): string {
-  return `${beginning.slice(0, -1)};`;
 }

@@ -46,7 +46,7 @@ export async function listUnsettled(db: LedgerDatabase, limit: number) {
 export async function findUnsettled(db: LedgerDatabase, stream: string) {
   return db
     .selectFrom('tollbook.call')
-    .select(['call_id', 'payment', 'status', 'attempt'])
+    .select(['call_id', 'payment', 'status', 'attempt', 'caller'])
     .where('status', 'in', ['pending', 'watched', 'unpaid'])
     .where('stream', '=', stream)
     .execute();

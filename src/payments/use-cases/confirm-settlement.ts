@@ -1,6 +1,4 @@
-import type pg from 'pg';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
-import type { Lane } from '../../ledger/store/lane.ts';
 import { expectedTransfer } from '../rules/payment.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { Settled } from '../rules/payment-progress.ts';
@@ -12,10 +10,9 @@ import { readStream } from '../../ledger/store/streams.ts';
 import { findSettlement } from './find-settlement.ts';
 import { recordDecision, type StartedPayment } from './record-settlement.ts';
 import type { FollowUpResult } from './resolve-settlement.ts';
+import type { LedgerWriter } from '../../ledger/store/ledger.ts';
 
-export interface ConfirmationPorts {
-  readonly pool: pg.Pool;
-  readonly lane: Lane;
+export interface ConfirmationPorts extends LedgerWriter {
   readonly log: OperatorLog;
 }
 

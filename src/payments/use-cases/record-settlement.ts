@@ -1,7 +1,7 @@
-import type pg from 'pg';
 import type { Hex } from '../../base/values/primitives.ts';
 import { foldQuote, paymentOf } from '../rules/quote-state.ts';
 import {
+  type CallStep,
   type ClaimedTransfer,
   decide,
   type HeldCall,
@@ -12,14 +12,13 @@ import {
   settlementState,
   transferAlreadyClaimed,
 } from '../rules/settlement.ts';
-import type { Claim, LaneCommand } from '../../ledger/store/append-batch.ts';
+import type { CallChange, Claim, LaneCommand } from '../../ledger/store/append-batch.ts';
 import type { AppendOptions, Lane } from '../../ledger/store/lane.ts';
 import { readStream } from '../../ledger/store/streams.ts';
 import { transferClaim } from '../store/claims.ts';
+import type { LedgerWriter } from '../../ledger/store/ledger.ts';
 
-export interface RecordPorts {
-  readonly lane: Lane;
-  readonly pool: pg.Pool;
+export interface RecordPorts extends LedgerWriter {
   /** Called when a call was released, so that the relays need not wait for their next poll. */
   readonly onCallReleased: () => void;
 }
@@ -42,6 +41,8 @@ export type Recorded =
       readonly kind: 'recorded';
       /** The time of its events, RFC 3339. */
       readonly at: string;
+      /** The request has the call under its own lease. */
+      readonly isLeased: boolean;
     }
   | Superseded
   /** The transfer has paid for something else: it does not prove this payment. */
@@ -51,7 +52,7 @@ export type Recorded =
   /** The stream moved: it has to be read again. */
   | { readonly kind: 'stale' };
 
-/** An outcome that is on record; a settlement with the time of its event, RFC 3339. */
+/** An outcome that is on record; a settlement with the time of its event, RFC 3339, and with its lease where that is on record. */
 export type RecordedOutcome =
   | Exclude<Outcome, { kind: 'settled' }>
   | (Extract<Outcome, { kind: 'settled' }> & { readonly at: string });
@@ -72,12 +73,12 @@ export async function recordDecision(
     events,
     claims: claims.map(claimOf),
     ...(freed.length > 0 ? { freed: freed.map(claimOf) } : {}),
-    ...(call.kind === 'unchanged' ? {} : { call: { op: call.kind, callId: call.callId } }),
+    ...(call.kind === 'unchanged' ? {} : { call: changeOf(call) }),
   };
   const appended = await lane.append(command, { ...options, urgent: true });
   switch (appended.outcome) {
     case 'ok':
-      return { kind: 'recorded', at: appended.at };
+      return { kind: 'recorded', at: appended.at, isLeased: call.kind === 'lease' };
     case 'lost':
       return { kind: 'transfer_claimed' };
     case 'lease_lost':
@@ -87,6 +88,13 @@ export async function recordDecision(
     case 'request_refused':
       return { kind: 'stale' };
   }
+}
+
+function changeOf(step: CallStep): CallChange {
+  const { callId } = step;
+  return step.kind === 'lease'
+    ? { op: 'lease', callId, leaseId: step.leaseId, delayMs: step.leaseMs }
+    : { op: step.kind, callId };
 }
 
 function claimOf({ network, transaction, logIndex, paymentNonce }: ClaimedTransfer): Claim {
@@ -107,8 +115,8 @@ export async function recordOutcome(
   switch (recorded.kind) {
     case 'recorded':
       if (outcome.kind !== 'settled') return outcome;
-      context.onCallReleased();
-      return { ...outcome, at: recorded.at };
+      if (!recorded.isLeased) context.onCallReleased();
+      return { ...outcome, lease: recorded.isLeased ? outcome.lease : undefined, at: recorded.at };
     case 'superseded':
       return recorded;
     case 'transfer_claimed': {
@@ -120,8 +128,9 @@ export async function recordOutcome(
     case 'lease_lost':
     case 'stale': {
       const current = await readAgain(context, started);
-      if (current.version === started.version) return { kind: 'superseded' };
-      return recordOutcome(context, current, outcome);
+      const isLeaseRefused = outcome.kind === 'settled' && outcome.lease !== undefined;
+      if (current.version === started.version && !isLeaseRefused) return { kind: 'superseded' };
+      return recordOutcome(context, current, isLeaseRefused ? { ...outcome, lease: undefined } : outcome);
     }
   }
 }

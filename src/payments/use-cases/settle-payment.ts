@@ -6,7 +6,7 @@ import type { JobsConfig } from '../../base/config/config.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { Chain } from '../peers/chain/chain.ts';
 import type { Facilitator, SettleAnswer, SettleOptions } from '../peers/facilitator/facilitator.ts';
-import type { Outcome } from '../rules/settlement.ts';
+import type { FirstLease, Outcome } from '../rules/settlement.ts';
 import type { Caip2, Hex } from '../../base/values/primitives.ts';
 import { LedgerInconsistentError } from '../../ledger/store/halt.ts';
 import type { Landing } from './find-settlement.ts';
@@ -36,13 +36,21 @@ export async function settlePayment(
     client,
     passedOn,
     landing,
-  }: { readonly client: string; readonly passedOn: PassedOn; readonly landing: Landing },
+    lease,
+  }: {
+    readonly client: string;
+    readonly passedOn: PassedOn;
+    readonly landing: Landing;
+    /** Of the call, where the request serves it itself. */
+    readonly lease?: FirstLease | undefined;
+  },
 ): Promise<RecordedOutcome | Superseded> {
   if (landing.kind === 'landed') return recordOutcome(context, started, landing.settlement);
   const source = { payer: started.state.payment.payer, client };
   const outcome = await requestSettlement(context, started, { source }, passedOn);
   if (outcome.kind !== 'settled') logNotSettled(context, started.digest, outcome);
-  return recordOutcome(context, started, outcome, {
+  const recorded = outcome.kind === 'settled' ? { ...outcome, lease } : outcome;
+  return recordOutcome(context, started, recorded, {
     mayWaitMs: sharedAppendMs(context.facilitator.typicalSettleMs()),
   });
 }

@@ -1,10 +1,34 @@
-import { factList } from './tables.ts';
 import { includesRole } from '../../base/values/operator-role.ts';
-import { html, type Html } from '../../base/values/html.ts';
-import { type Notice, renderWhole } from '../pages/document.ts';
-import { form } from '../pages/elements.ts';
+import { html, type Html, type Shown } from '../../base/values/html.ts';
+import { type Notice, noticeOf, renderWhole } from '../pages/document.ts';
+import { form, factList } from '../pages/elements.ts';
 import type { View, VisitOf } from '../pages/visit.ts';
 import type { ConsoleSite } from './visit.ts';
+
+/** What a page of a section has besides its title and its content. */
+export interface SectionParts {
+  /** The page above it. */
+  readonly up?: readonly [path: string, label: string];
+  /** Default: the title. */
+  readonly heading?: Shown;
+  /** Next to the heading. */
+  readonly beside?: Shown;
+  /** Why an action of the page was refused. */
+  readonly mistake?: string | undefined;
+  readonly scripts?: View['scripts'];
+}
+
+/** A page of a section. */
+export function sectionView(section: string, title: string, content: Shown, parts: SectionParts = {}): View {
+  const { up, heading = title, beside, mistake, scripts = [] } = parts;
+  const body = html`${up && html`<p><a href="${up[0]}">${up[1]}</a></p>`}
+    <div class="head">
+      <h1>${heading}</h1>
+      ${beside}
+    </div>
+    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })} ${content}`;
+  return { kind: 'view', title, section, scripts, status: mistake === undefined ? 200 : 409, body };
+}
 
 /** A whole document of the console. */
 export function renderConsole(visit: VisitOf<ConsoleSite>, view: View, notice: Notice | undefined): string {

@@ -21,15 +21,26 @@ export function tableSheet<T>(
   </section>`;
 }
 
-/** What a part of a page says by name. */
-export function factList(facts: readonly (readonly [name: Shown, value: Shown])[]): Html {
-  return html`<dl class="facts">
-    ${facts.map(
-      ([name, value]) =>
-        html`<dt>${name}</dt>
-          <dd>${value}</dd>`,
-    )}
-  </dl>`;
+/** The field of a search, `q`: a key of the console leads to it. */
+export function searchField(
+  label: string,
+  value: string | null,
+  { maxLength, hint }: { readonly maxLength: number; readonly hint?: string },
+): Html {
+  return html`<div class="field wide">
+    <label for="q">${label}</label>
+    <input
+      id="q"
+      name="q"
+      type="search"
+      value="${value ?? ''}"
+      maxlength="${maxLength}"
+      data-search
+      ${hint !== undefined && html`aria-describedby="q-hint"`}
+      autocomplete="off"
+    />
+    ${hint !== undefined && html`<p class="hint" id="q-hint">${hint}</p>`}
+  </div>`;
 }
 
 /** The place of a table's page in the query, such as `before=1234`; undefined if it is not one. */

@@ -2,18 +2,18 @@ import type { ChatContext } from '../../chat/use-cases/context.ts';
 import type { ConsoleConfig } from '../../base/config/config.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { OperatorRole } from '../../base/values/operator-role.ts';
-import type { Operator, OperatorLedger } from '../../accounts/use-cases/operators.ts';
+import type { Operator } from '../../accounts/use-cases/operators.ts';
 import type { JobsContext } from '../../jobs/use-cases/context.ts';
 import type { LogReader } from '../../audit/use-cases/log/log-reader.ts';
 import type { Filters } from '../pages/filters.ts';
 import type { FormOptions, Handle, Take } from '../pages/requests.ts';
 import type { PageHost, Visitor, VisitOf } from '../pages/visit.ts';
-import type { LedgerDatabase } from '../../ledger/store/database.ts';
+import type { Ledger } from '../../ledger/store/ledger.ts';
 
 /** What the pages of the console are made from. */
 export interface ConsoleSite extends PageHost {
   readonly console: ConsoleConfig;
-  readonly ledger: OperatorLedger & { readonly db: LedgerDatabase };
+  readonly ledger: Ledger;
   /** Undefined if no jobs are sold. */
   readonly jobs: (() => JobsContext) | undefined;
   /** Undefined if no models are sold. */

@@ -8,6 +8,39 @@ export interface Notice {
   readonly text: string;
 }
 
+/** Why a form was refused. */
+export interface Refusal {
+  readonly status: number;
+  readonly text: string;
+  readonly retryAfterSecs?: number;
+}
+
+/** A view with a form that was refused has the refusal's status. */
+export function refusedView(view: View, refusal: Refusal | undefined): View {
+  if (!refusal) return view;
+  const { status, retryAfterSecs } = refusal;
+  return { ...view, status, ...(retryAfterSecs !== undefined && { retryAfterSecs }) };
+}
+
+interface SheetParts extends Partial<Omit<View, 'kind' | 'title' | 'body' | 'isNarrow'>> {
+  /** Default: the title. */
+  readonly heading?: Shown;
+  readonly refusal?: Refusal | undefined;
+  /** What stands below the sheet. */
+  readonly below?: Shown;
+}
+
+/** A page of one narrow sheet: its heading, the refusal of its form, the content. */
+export function sheetView(title: string, content: Shown, parts: SheetParts = {}): View {
+  const { heading = title, refusal, below, ...more } = parts;
+  const body = html`<div class="sheet">
+      <h1>${heading}</h1>
+      ${refusal && noticeOf({ tone: 'bad', text: refusal.text })} ${content}
+    </div>
+    ${below}`;
+  return refusedView({ kind: 'view', title, isNarrow: true, body, ...more }, refusal);
+}
+
 /** What differs between the documents of customers and of operators. */
 export interface DocumentParts {
   readonly title: string;

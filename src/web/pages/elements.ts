@@ -11,6 +11,37 @@ export function form(visit: Pick<VisitOf<PageHost>, 'token'>, action: string, bo
   </form>`;
 }
 
+/** Values that a form carries; those that are absent are left out. */
+export function hidden(values: Readonly<Record<string, string | undefined>>): Html[] {
+  return Object.entries(values).flatMap(([name, value]) =>
+    value === undefined ? [] : [html`<input type="hidden" name="${name}" value="${value}" />`],
+  );
+}
+
+/** A form that is one button. `about`: for screen readers, whose button it is; `confirm`: what it says before it is pressed again. */
+export function buttonForm(
+  visit: Pick<VisitOf<PageHost>, 'token'>,
+  action: string,
+  label: string,
+  { look = '', about, confirm, values = {} }: ButtonOptions = {},
+): Html {
+  const unseen = about !== undefined && html`<span class="unseen"> ${about}</span>`;
+  const asks = confirm !== undefined && html`data-confirm="${confirm}"`;
+  return form(
+    visit,
+    action,
+    html`${hidden(values)}<button class="${look}" ${asks}>${label}${unseen}</button>`,
+  );
+}
+
+interface ButtonOptions {
+  /** The classes of the button. */
+  readonly look?: string;
+  readonly about?: string;
+  readonly confirm?: string;
+  readonly values?: Parameters<typeof hidden>[0];
+}
+
 interface FieldOptions {
   readonly label: string;
   readonly name: string;
@@ -120,6 +151,20 @@ export function table<T>(caption: string, columns: readonly Column<T>[], rows: r
   </table>`;
 }
 
+/** What a part of a page says by name; what is absent is left out. */
+export function factList(facts: readonly (readonly [name: Shown, value: Shown] | false | undefined)[]): Html {
+  return html`<dl class="facts">
+    ${facts.map(
+      (fact) =>
+        fact &&
+        fact[1] !== undefined &&
+        fact[1] !== false &&
+        html`<dt>${fact[0]}</dt>
+          <dd>${fact[1]}</dd>`,
+    )}
+  </dl>`;
+}
+
 /** Credit: two digits, or all where these would show nothing; the exact amount on hover. */
 export function amount(micros: bigint, currency: string, { hasSign = false } = {}): Html {
   const size = micros < 0n ? -micros : micros;
@@ -146,6 +191,13 @@ export function count(number: number | bigint): Html {
 
 export function withThousands(number: number | bigint): string {
   return String(number).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
+}
+
+/** In the largest unit that has two of it. */
+export function ageText(secs: number): string {
+  if (secs < 120) return `${Math.round(secs)} s`;
+  if (secs < 7_200) return `${Math.round(secs / 60)} min`;
+  return secs < 172_800 ? `${Math.round(secs / 3_600)} h` : `${Math.round(secs / 86_400)} days`;
 }
 
 const day = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });

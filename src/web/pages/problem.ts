@@ -3,11 +3,15 @@ import { html } from '../../base/values/html.ts';
 import { sections } from './sections.ts';
 import type { View, Visitor } from './visit.ts';
 
-/** A page that explains a failure. `again` is the page's own path, if a retry may help. */
+/** A page that explains a failure. `again` is the page's own path, if a retry may help; `to`: where it leads. */
 export function problemView(
   status: number,
   text: string,
-  { title = 'This did not work', again }: { readonly title?: string; readonly again?: string } = {},
+  {
+    title = 'This did not work',
+    again,
+    to = ['/', 'To the first page'],
+  }: { readonly title?: string; readonly again?: string; readonly to?: readonly [string, string] } = {},
 ): View {
   return {
     kind: 'view',
@@ -17,7 +21,7 @@ export function problemView(
     body: html`<h1>${title}</h1>
       <p class="notice bad" role="alert">${text}</p>
       ${again !== undefined && html`<p><a class="button" href="${again}">Try again</a></p>`}
-      <p><a href="/">To the first page</a></p>`,
+      <p><a href="${to[0]}">${to[1]}</a></p>`,
   };
 }
 

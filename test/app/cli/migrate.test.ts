@@ -61,6 +61,32 @@ test('an empty database gets every migration, and a second run applies none', as
   });
 });
 
+test('a dry run prints what a run would change, or its error, and leaves the database as it was', async () => {
+  const url = await emptyDatabase();
+  const env = { DATABASE_URL: url };
+  const nothing = [{ schema: null }];
+  const rehearsed = await tollbook(['migrate', '--dry-run'], env);
+  expect(rehearsed).toMatchObject({ code: 0, stderr: '' });
+  expect(rehearsed.stdout).toMatch(
+    new RegExp(
+      `^Ran ${all.join(', ')} in \\d+\\.\\d s, and rolled it back: nothing was changed\\.\n {2}create table `,
+    ),
+  );
+  expect((await query(url, `select to_regnamespace('tollbook') as schema`)).rows).toEqual(nothing);
+  await query(url, 'create schema tollbook; create table tollbook.lane ()');
+  const refused = { code: 2, stdout: '', stderr: expect.stringContaining('relation "lane" already exists') };
+  expect(await tollbook(['migrate', '--dry-run'], env)).toMatchObject(refused);
+  expect(await tollbook(['migrate'], env)).toMatchObject(refused);
+  await query(url, 'drop schema tollbook cascade');
+  await tollbook(['migrate'], env);
+  expect(await tollbook(['migrate', '--dry-run'], env)).toMatchObject({
+    code: 0,
+    stdout: 'The database is up to date.\n',
+  });
+  await query(url, `update tollbook.function_file set sha256 = '' where name = 'functions/clock'`);
+  expect((await tollbook(['migrate', '--dry-run'], env)).stdout).toMatch(/^Ran functions\/clock in .*\.\n$/);
+});
+
 test('of several concurrent runs one applies every migration, and all of them succeed', async () => {
   const url = await emptyDatabase();
   const ends = await Promise.all([1, 2, 3, 4].map(() => tollbook(['migrate'], { DATABASE_URL: url })));

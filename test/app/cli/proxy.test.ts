@@ -23,7 +23,7 @@ test('one command puts a price on an API, pays for a request by itself, and writ
   await program.says(/the upstream answered 200, paid in transaction 0x/);
   const paid = await payForUrl(`http://127.0.0.1:${port}/news?day=1`, devnetKeys.payer);
   expect(paid).toMatchObject({ status: 200, body: '{"url":"/news?day=1","sunny":true}' });
-  expect(paid.transaction).toMatch(/^0x/);
+  expect(paid.payment?.transaction).toMatch(/^0x/);
   const file = path.join(dir, 'proxy.toml');
   expect(readFileSync(file, 'utf8').split('\n').length).toBeLessThanOrEqual(40);
   const { config } = await loadConfig(file, {});
@@ -38,7 +38,7 @@ test.each([
   ['no price', ['--to', 'http://localhost:3000'], /say what a request costs/],
   ['no payee', ['--to', 'http://localhost:3000', '--price', '0.01 USD'], /name your address/],
   [
-    'a main network without a facilitator',
+    'a facilitator that wants signed requests',
     [
       '--to',
       'http://localhost:3000',
@@ -46,10 +46,12 @@ test.each([
       '1 USD',
       '--network',
       'base',
+      '--facilitator',
+      'cdp',
       '--pay-to',
       `0x${'1'.repeat(40)}`,
     ],
-    /real money moves there/,
+    /wants signed requests: `tollbook init`/,
   ],
   [
     'a route that has no price',

@@ -32,13 +32,14 @@ async function asReader(database: TestDatabase): Promise<string> {
 
 const notClosed = '2026-01 is not closed: `tollbook period list` shows those that are\n';
 
-/** Commands that need a database and more than to read it: they record, they change rows, or they show secrets and people. */
+/** Commands that need a database and more than to read it: they record, change rows, check the gateway's rights, or show secrets and people. */
 const needMore = [
   'proxy',
   'recover',
   'go-live',
   'serve',
   'migrate',
+  'doctor',
   'settlements resolve',
   'refunds batch',
   'refunds abandon',

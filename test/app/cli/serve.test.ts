@@ -26,7 +26,7 @@ const done: Reaction = { status: 200, body: 'done' };
 function configFile(runner: TestRunner, facilitatorUrl = chain.facilitatorUrl): string {
   const file = path.join(temporaryFolder(), 'gateway.toml');
   const text = readFileSync('config/dev.toml', 'utf8')
-    .replace('127.0.0.1:8402', '127.0.0.1:0')
+    .replaceAll(/127\.0\.0\.1:840[25]/g, '127.0.0.1:0')
     .replaceAll('http://127.0.0.1:8412', chain.rpcUrl)
     .replaceAll('http://127.0.0.1:8413', facilitatorUrl)
     .replaceAll('http://127.0.0.1:8414/calls', runner.url);

@@ -116,6 +116,25 @@ describe('a running start', () => {
     expect((await fetch(`${url}/devnet/wallet.js`)).status).toBe(200);
   });
 
+  test('sells paths of an API, which refuses requests that bypass the gateway', async () => {
+    const { routes_url: routes } = devnet;
+    expect(program.stdout()).toContain(`${routes}/weather/berlin`);
+    expect(await getJson(routes)).toEqual({ paths: ['/weather/CITY', '/forecast/CITY'] });
+    const before = await earned(devnet);
+    const paid = await tollbook(['pay', '/weather/berlin', '--dir', dir]);
+    expect(paid.code).toBe(0);
+    expect(paid.stdout).toMatch(
+      /^402 payment required.*\n200: 0x[0-9a-f]{40} paid in transaction 0x[0-9a-f]{64}\n\{"city":"berlin",/,
+    );
+    const stream = await tollbook(['pay', `${routes}/forecast/berlin`]);
+    expect(stream.stdout.match(/^data: \{"hour":/gm)).toHaveLength(4);
+    expect(await earned(devnet)).toBe(before + 30_000n);
+    const unknown = await tollbook(['pay', `${routes}/nowhere`]);
+    expect(unknown).toMatchObject({ code: 2, stdout: expect.stringContaining('404: nothing was charged') });
+    const [, upstream = ''] = /^free_upstream = "(.*)"$/m.exec(readFileSync(devnet.config, 'utf8')) ?? [];
+    expect((await fetch(`${upstream}/weather/berlin`)).status).toBe(401);
+  });
+
   test('seals its ledger under the key it describes', async () => {
     const key = parseVerifierKey(devnet.checkpoint_public_key);
     await eventually(async () => {
@@ -125,7 +144,9 @@ describe('a running start', () => {
   });
 
   test('writes to .tollbook/devnet.json what a client needs', async () => {
-    expect(devnet).toMatchObject({ gateway_url: url, chain_id: 84_532, network: 'eip155:84532' });
+    const routes = `http://127.0.0.1:${port + 3}`;
+    expect(devnet).toMatchObject({ gateway_url: url, routes_url: routes });
+    expect(devnet).toMatchObject({ chain_id: 84_532, network: 'eip155:84532' });
     const delegated = 'delegated_caller_signature';
     expect(devnet.jobs).toEqual([
       { service_id: 1, job_index: 0, invocation_mode: 'public_paid', delivery: 'push' },
@@ -148,6 +169,8 @@ describe('a running start', () => {
       { service_id: 1, job_index: 5, invocation_mode: 'disabled', auth_mode: delegated, delivery: 'push' },
       { service_id: 2, job_index: 0, invocation_mode: 'public_paid', delivery: 'lease' },
       { service_id: 9, job_index: 0, invocation_mode: 'public_paid', delivery: 'top_up' },
+      { service_id: 3, job_index: 0, invocation_mode: 'public_paid', delivery: 'route' },
+      { service_id: 3, job_index: 1, invocation_mode: 'public_paid', delivery: 'route' },
     ]);
     const { callers, payer_private_key: payer } = devnet;
     for (const token of [devnet.token, devnet.second_token]) {
@@ -224,7 +247,8 @@ describe('a running start', () => {
   test('writes a configuration with which a second gateway serves the same ledger', async () => {
     const copy = path.join(temporaryFolder(), 'second.toml');
     const text = readFileSync(devnet.config, 'utf8');
-    writeFileSync(copy, text.replace(`127.0.0.1:${port}`, '127.0.0.1:0'));
+    const addresses = new RegExp(`127.0.0.1:(?:${port}|${port + 3})(?=")`, 'g');
+    writeFileSync(copy, text.replaceAll(addresses, '127.0.0.1:0'));
     const second = startTollbook(['serve', '--config', copy], {
       DATABASE_URL: devnet.database_url,
       TOLLBOOK_RUNNER_TOKEN: devnet.runner_token,

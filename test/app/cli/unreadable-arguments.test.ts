@@ -8,6 +8,7 @@ const chain = ['--network', 'eip155:1', ...node];
 const ofChain = ['--tx', hash, ...chain];
 const why = ['--why', 'a reason'];
 const by = ['--by', 'ada'];
+const elsewhere = ['--database', 'localhost', '--public-url', 'none'];
 const config = ['--config', 'config/example.toml'];
 const ids = [['x'], ['0'], ['-1'], ['1.5'], ['0x1'], ['1e1'], [' 1'], ['']];
 
@@ -26,16 +27,32 @@ const uses: Readonly<Record<string, Use>> = {
       ['x', '0', 'x'],
       ['1', 'x', 'x'],
       ['1', '0'],
+      ['weather/berlin'],
+      ['http://[', 'x'],
+      ['http://['],
     ],
   },
   proxy: { args: ['--to', 'http://127.0.0.1:9', '--price', '1 USD', '--devnet'] },
+  init: {
+    args: [
+      '--network',
+      'base',
+      '--pay-to',
+      `0x${'1'.repeat(40)}`,
+      '--sell',
+      'Portrait for 1 USD',
+      ...elsewhere,
+    ],
+  },
   serve: { args: config },
   pricing: { args: config },
   migrate: { args: [] },
   recover: { args: [...config, ...by] },
   'go-live': { args: [...config, ...by, ...why] },
+  doctor: { args: config },
   'config check': { args: ['config/example.toml'], wrong: [[], ['absent.toml']] },
   'config reference': { args: [] },
+  'commands reference': { args: [] },
   'auth-dry-run': {
     args: ['1', '0', 'x'],
     wrong: [
@@ -166,7 +183,9 @@ const unreadable: Readonly<Record<string, readonly string[]>> = {
   RANGES: ['x', '10.0.0.0/33'],
   "'N USD'": ['1', '1 EUR', '0 USD', '-1 USD', ''],
   "'METHOD PATH=N USD'": ['GET /x', 'FETCH /x=1 USD', 'GET x=1 USD', 'GET /x=1', 'GET /a//b=1 USD', ''],
-  'base-sepolia|base': ['mainnet', ''],
+  'NAME|URL': ['nobody', 'ftp://facilitator', ''],
+  "'WHAT for PRICE'": ['http://localhost:3000', 'Portrait for 1 EUR', 'ftp://localhost for 1 USD', ''],
+  HOST: ['db:x', 'db:5432:1', 'postgresql://db', ''],
 };
 
 const env = { DATABASE_URL: 'postgresql://ada@127.0.0.1:1/books', TOLLBOOK_CALLER_KEY: hash };
@@ -218,18 +237,21 @@ test.each(Object.keys(uses))(
   },
 );
 
-// these would start, or need no database
+// these would start, write files, need no database, or ask strangers
 const others = [
   'start',
   'devnet',
   'pay',
+  'init',
   'serve',
   'pricing',
   'operators code',
   'recover',
   'go-live',
+  'doctor',
   'config check',
   'config reference',
+  'commands reference',
   'auth-dry-run',
   'log key',
 ];

@@ -51,7 +51,9 @@ test('a condition that several processes report is sent once to each receiver, a
   // a process that cannot look resolves nothing
   expect((await report(one, [], { isComplete: false })).changes).toEqual([]);
   const [first, second] = await Promise.all([report(one, []), report(other, [])]);
-  expect([...first.changes, ...second.changes]).toMatchObject([{ ...condition, status: 'resolved' }]);
+  expect([...first.changes, ...second.changes]).toMatchObject([
+    { ...condition, status: 'resolved', text: 'The runner echo gets calls again.' },
+  ]);
   expect(await takeAll(database)).toEqual(['runner_paused echo resolved']);
 });
 
@@ -135,7 +137,8 @@ test('dead letters and a paused runner reach webhook, Slack and PagerDuty once f
   hanging.resolve({ status: 200 });
 });
 
-test('an unreachable database is reported by the process that was the sender, once, and its return resolves it', async () => {
+/** Processes that report conditions, and tell the operator from memory after a tenth of a second. */
+async function startReporters(count: number, state: { clockOffsetMs?: number; writesRefused?: string }) {
   const database = await createDatabase();
   const sent: AlertMessage[] = [];
   const receiver = {
@@ -148,18 +151,22 @@ test('an unreachable database is reported by the process that was the sender, on
   } as const;
   const pool = new pg.Pool({ connectionString: database.url, max: 1 });
   pool.on('error', () => {});
-  const log = pino({ level: 'silent' });
+  const lane = {
+    get state() {
+      return { clockOffsetMs: 0, writesRefused: undefined, ...state };
+    },
+  };
   const start = () =>
     startAlertReporter({
       pool,
-      lane: { state: { clockOffsetMs: 9_000 } },
-      log,
+      lane,
+      log: pino({ level: 'silent' }),
       receivers: [receiver],
       repeatSecs: 3_600,
       conditions: async () => [],
       awayAfter: { senderMs: 100, otherMs: 3_600_000 },
     });
-  const loops = [start(), start()];
+  const loops = Array.from({ length: count }, start);
   onTestFinished(async () => {
     await Promise.all(loops.map((loop) => loop.stop()));
     await pool.end();
@@ -170,6 +177,33 @@ test('an unreachable database is reported by the process that was the sender, on
         `select payload->>'kind' as kind, payload->>'status' as status from tollbook.task where kind = 'alert_message'`,
       )
       .then(({ rows }) => rows);
+  return { database, loops, sent, queued };
+}
+
+test('appends that are refused while rows of alerts find room are told from memory, once, and resolved in writing', async () => {
+  const state: { writesRefused?: string } = { writesRefused: '53100' };
+  const { database, loops, sent, queued } = await startReporters(1, state);
+  const look = async (assertion: () => Promise<void> | void): Promise<void> =>
+    eventually(async () => {
+      for (const loop of loops) loop.wake();
+      await assertion();
+    });
+  await look(() => expect(sent).toMatchObject([{ kind: 'appends_refused', status: 'firing' }]));
+  expect(sent[0]?.text).toContain('its disk is full');
+  delete state.writesRefused;
+  const rows = 'select kind from tollbook.alert where is_firing';
+  await look(async () =>
+    expect((await database.pool.query(rows)).rows).toEqual([{ kind: 'appends_refused' }]),
+  );
+  await look(async () => {
+    await database.moveClock(60);
+    expect(await queued()).toEqual([{ kind: 'appends_refused', status: 'resolved' }]);
+  });
+  expect(sent).toHaveLength(1);
+});
+
+test('an unreachable database is reported by the process that was the sender, once, and its return resolves it', async () => {
+  const { database, loops, sent, queued } = await startReporters(2, { clockOffsetMs: 9_000 });
   await eventually(async () => expect(await queued()).toEqual([{ kind: 'clock_trouble', status: 'firing' }]));
   await database.away(true);
   await eventually(() => {

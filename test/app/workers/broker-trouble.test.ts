@@ -7,7 +7,7 @@ import { createRunner, job } from '../../../src/runner/index.ts';
 import { runnerSecret } from '../../support/gateway.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { expectSoundLedger } from '../../support/invariants.ts';
+import { expectSound } from '../../support/invariants.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { isNatsInstalled } from '../../support/nats.ts';
 import { eventually } from '../../support/wait.ts';
@@ -25,10 +25,6 @@ import { pay, type PaidCall, reachesState, typesOf } from './relay-support.ts';
 
 const chain = useChain();
 const nats = useNats();
-
-function expectSound(database: TestDatabase) {
-  return database.asOwner((owner) => expectSoundLedger(database.db, owner));
-}
 
 describe.skipIf(!isNatsInstalled)('a broker in trouble', () => {
   test('whose stream is full is reported to the operator, is tried again with ever longer pauses, and every call is done once there is room', async () => {

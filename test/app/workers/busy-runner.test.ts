@@ -4,7 +4,7 @@ import { listDeadCalls } from '../../../src/calls/store/calls.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { startTestGateway } from '../../support/gateway.ts';
-import { expectSoundLedger } from '../../support/invariants.ts';
+import { expectSound } from '../../support/invariants.ts';
 import { type Reaction, startTestRunner, type TestRunner } from '../../support/runner.ts';
 import { eventually } from '../../support/wait.ts';
 import { operatorOf, pay, reachesState, spendEventsOf, typesOf } from './relay-support.ts';
@@ -15,10 +15,6 @@ const done: Reaction = { status: 200, body: 'done' };
 function gatewayOn(database: TestDatabase, { url: runnerUrl }: TestRunner, delivery = '') {
   const tables = `[delivery]\nbackoff_cap_ms = 1\n${delivery}`;
   return startTestGateway({ database, chain, runnerUrl, tables });
-}
-
-function expectSound(database: TestDatabase) {
-  return database.asOwner((owner) => expectSoundLedger(database.db, owner));
 }
 
 /** Of the call's row, while the call waits. */

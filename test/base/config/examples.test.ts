@@ -51,6 +51,8 @@ describe('the configurations in config/', () => {
       ['1/4', { wei: 1_000_000_000_000_000n, inUsd: false }],
       ['1/5', { wei: 1_000_000_000_000_000n, inUsd: false }],
       ['2/0', { wei: 1_000_000_000_000_000n, inUsd: false }],
+      ['3/0', { wei: 10_000_000_000_000_000n, inUsd: true }],
+      ['3/1', { wei: 20_000_000_000_000_000n, inUsd: true }],
     ]);
     const registry = { netRpcUrl: 'http://127.0.0.1:8412', netContract: registryAddress };
     const delegated = { ...registry, authMode: 'delegated_caller_signature' };
@@ -61,6 +63,8 @@ describe('the configurations in config/', () => {
       ['1/4', { invocationMode: 'restricted_paid', ...delegated }],
       ['1/5', { invocationMode: 'disabled', ...delegated }],
       ['2/0', { invocationMode: 'public_paid' }],
+      ['3/0', { invocationMode: 'public_paid' }],
+      ['3/1', { invocationMode: 'public_paid' }],
     ]);
     expect(config.chat).toMatchObject({
       upstreams: [{ name: 'devnet', baseUrl: 'http://127.0.0.1:8415/v1' }],

@@ -19,11 +19,10 @@ test('a file has at most 220 keys', () => {
   expect(keys.length).toBeLessThanOrEqual(220);
 });
 
-test('the reference shows type, default, unit and reload of a key as the schema has them', () => {
+test('the reference shows type, default and reload of a key as the schema has them', () => {
   expect(of('', 'quote_ttl_secs')).toMatchObject({
     type: '10 to 86,400',
     byDefault: '300',
-    unit: 'seconds',
     isReloadable: true,
     isRequired: false,
   });

@@ -53,6 +53,11 @@ describe('routes', () => {
     ['a price of nothing', listener() + weather.replace('0.01 USD', '0 USD'), 'must be above 0'],
     ['a price that is no price', listener() + weather.replace('0.01 USD', '1 cent'), 'must be dollars'],
     ['no price', listener() + weather.replace('price = "0.01 USD"\n', ''), 'price: is missing'],
+    [
+      'headers of a price that is not asked for',
+      listener() + weather.replace('price =', 'price_headers = ["accept"]\nprice ='),
+      'price_headers: needs price_url',
+    ],
     ['two prices', `${listener()}${weather}[job_prices.7]\n0 = "1"\n`, 'has a price in [job_prices] as well'],
     [
       'a runner of its service',

@@ -1,7 +1,9 @@
+import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { commands } from '../../../src/app/cli/commands.ts';
 import { readOptions } from '../../../src/base/terminal/arguments.ts';
-import { helpOf, text, texts, textOr, flag } from '../../../src/base/terminal/command.ts';
+import { commandsPage, helpOf, text, texts, textOr, flag } from '../../../src/base/terminal/command.ts';
+import { tollbook } from '../../support/program.ts';
 
 const described = {
   summary: 'tries things',
@@ -26,6 +28,28 @@ test('the help of a command has every option with its value, its default and wha
     '  --dry           changes nothing',
     '  needs DATABASE_URL',
   ]);
+});
+
+test('the page of all commands has of each its forms, options, defaults, notes and own exit codes', () => {
+  const exits = { finding: 'found something' };
+  const page = commandsPage({ try: { ...described, notes: ['is harmless'], isReading: true, exits } });
+  expect(page.slice(page.indexOf('## ')).split('\n')).toEqual([
+    '## `try`',
+    '`tollbook try NAME --to PLACE [OPTIONS]` tries things (*reader*)',
+    '- `--to PLACE`: where',
+    '- `--size N` (`5`): how many',
+    '- `--from PLACE …`: whence; in any order',
+    '- `--dry`: changes nothing',
+    '- is harmless',
+    '- needs DATABASE_URL',
+    '- exit code 1: found something',
+  ]);
+});
+
+test('docs/commands.md is what `tollbook commands reference` prints', async () => {
+  const { code, stdout } = await tollbook(['commands', 'reference']);
+  expect(code).toBe(0);
+  expect(await readFile('docs/commands.md', 'utf8')).toBe(stdout);
 });
 
 test('the arguments of a command are read as its help says', () => {

@@ -74,6 +74,33 @@ test('the official validators accept the entry of a job with schemas, and extrac
   });
 });
 
+test.each([
+  ['GET', { type: 'http', method: 'GET', queryParams: { days: 3 }, pathParams: { city: 'city' } }],
+  ['PUT', { type: 'http', method: 'PUT', bodyType: 'json', body: { days: 3 }, pathParams: { city: 'city' } }],
+])(
+  'the official validators accept the entry of a route with the method %s, and extract its parameters and template',
+  (method, input) => {
+    const schema = { type: 'object', properties: { days: { type: 'integer' } }, examples: [{ days: 3 }] };
+    const route = { method, path: '/weather/:city' };
+    const entry = discoveryOf({ contentType: undefined, inputSchema: schema, outputSchema, route })!;
+    expect(faultsOf(entry)).toEqual([]);
+    expect(faultsOf(plainDiscovery(undefined, route))).toEqual([]);
+    expect(entry.plain).toEqual(plainDiscovery(undefined, route).extension);
+    const found = extractDiscoveryInfo(
+      {
+        x402Version: 2,
+        resource: { url: 'https://api.example/weather/paris', description: 'd', mimeType: 'm' },
+        accepted: {} as never,
+        payload: {},
+        extensions: { bazaar: entry.extension },
+      },
+      {} as never,
+    );
+    expect(found).toMatchObject({ method, routeTemplate: '/weather/:city', discoveryInfo: { input } });
+    expect(extractDiscoveryInfoV1(requirementV1(entry.outputSchema))).toMatchObject({ input: { method } });
+  },
+);
+
 test('the schema inside the entry refuses what the schema of the job refuses, through its references', () => {
   const { extension } = discoveryOf({ contentType: undefined, inputSchema, outputSchema })!;
   const withBody = (body: unknown) => ({

@@ -2,10 +2,11 @@ import { expect, test } from 'vitest';
 import { pauseRunner } from '../../../src/calls/use-cases/pause-runner.ts';
 import { requeueCall } from '../../../src/calls/use-cases/requeue-call.ts';
 import { takeOldCalls } from '../../../src/calls/store/old-calls.ts';
+import { asRunner, leasingRunner } from '../../support/leases.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { runnerSecret, startTestGateway } from '../../support/gateway.ts';
-import { expectSoundLedger } from '../../support/invariants.ts';
+import { startTestGateway } from '../../support/gateway.ts';
+import { expectSound } from '../../support/invariants.ts';
 import { operatorOf as bearerOf } from '../../support/operator.ts';
 import { tollbook } from '../../support/program.ts';
 import { eventually } from '../../support/wait.ts';
@@ -15,19 +16,10 @@ const chain = useChain();
 const daySecs = 86_400;
 
 async function start(database: TestDatabase) {
-  const runner = '[[runners]]\nname = "poller"\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"';
-  const tables = `${runner}\n[delivery]\nmax_call_age_secs = ${daySecs}`;
+  const tables = `${leasingRunner}\n[delivery]\nmax_call_age_secs = ${daySecs}`;
   const gateway = await startTestGateway({ database, chain, tables });
-  const ask = (path: string, body: object) =>
-    gateway.post(`/runner/${path}`, {
-      body: JSON.stringify(body),
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${runnerSecret}` },
-    });
+  const ask = (path: string, body: object) => asRunner(gateway, `/runner/${path}`, body);
   return { gateway, ask, lease: () => ask('leases', { max: 1, lease_secs: 3_600, wait_secs: 0 }) };
-}
-
-async function expectSound(database: TestDatabase): Promise<void> {
-  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 }
 
 test('a call whose lease is extended again and again ends with its age: a dead letter, its refund due, the lease lost', async () => {

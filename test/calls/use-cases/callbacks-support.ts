@@ -1,8 +1,9 @@
+import { type Paid } from '../../support/leases.ts';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import { expect } from 'vitest';
 import type { Answer, GatewayClient } from '../../support/gateway.ts';
 import { header, type Payment, quoteAndSign } from '../../support/payer.ts';
-import { asRunner, type Leased, leased, type Paid } from './large-results-support.ts';
+import { leased } from './large-results-support.ts';
 import { listening } from '../../support/listening.ts';
 
 export const job = '/x402/jobs/1/0';
@@ -57,17 +58,6 @@ export async function payAndCall(gateway: GatewayClient, url: string, body = 'a 
   const { quote_digest: digest, receipt_token, callback_secret: secret } = answer.json;
   const bearer = { authorization: `Bearer ${receipt_token}` };
   return { answer, payment, digest, secret, path: `/x402/receipts/${digest}`, bearer };
-}
-
-export async function completeCall(gateway: GatewayClient, { call_id, lease_id }: Leased): Promise<void> {
-  const result = { content_type: 'text/plain', body_base64: 'ZG9uZQ==' };
-  const { status } = await asRunner(gateway, `/runner/calls/${call_id}/complete`, { lease_id, result });
-  expect(status).toBe(200);
-}
-
-export async function failCall(gateway: GatewayClient, { call_id, lease_id }: Leased): Promise<void> {
-  const failure = { lease_id, retry: false, error: 'cannot' };
-  expect((await asRunner(gateway, `/runner/calls/${call_id}/fail`, failure)).status).toBe(200);
 }
 
 /** What the receipt says of its callback. */

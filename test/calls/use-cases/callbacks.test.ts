@@ -1,3 +1,4 @@
+import { completeCall, failCall, leaseOne } from '../../support/leases.ts';
 import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
 import { pino } from 'pino';
@@ -17,17 +18,8 @@ import { startTestGateway } from '../../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
 import { header, payer, quoteAndSign } from '../../support/payer.ts';
 import { eventually } from '../../support/wait.ts';
-import {
-  allowed,
-  callbackOf,
-  callTo,
-  completeCall,
-  failCall,
-  job,
-  payAndCall,
-  startReceiver,
-} from './callbacks-support.ts';
-import { leased, leaseOne, otherToken, starter } from './large-results-support.ts';
+import { allowed, callbackOf, callTo, job, payAndCall, startReceiver } from './callbacks-support.ts';
+import { leased, otherToken, starter } from './large-results-support.ts';
 
 const chain = useChain();
 const start = starter(chain);

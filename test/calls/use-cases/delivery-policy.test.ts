@@ -4,6 +4,7 @@ import { discardByPolicy } from '../../../src/calls/use-cases/discard-call.ts';
 import { writerRole } from '../../../src/ledger/store/database.ts';
 import { openLane } from '../../../src/ledger/store/lane.ts';
 import { listRefundsDue } from '../../../src/payments/store/refunds.ts';
+import { failCall, leaseOne } from '../../support/leases.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { startTestGateway, testConfig, type TestGateway } from '../../support/gateway.ts';
@@ -12,7 +13,6 @@ import { payFor } from '../../support/payer.ts';
 import { eventually } from '../../support/wait.ts';
 
 const chain = useChain();
-const token = 'a-secret-of-the-test-runner-of-length';
 
 /** Jobs 1/0, with the given keys, and 1/1, with none. */
 const optionsOf = (database: TestDatabase, keys: string, delivery: string) => ({
@@ -31,13 +31,8 @@ async function pay(gateway: TestGateway, job: number): Promise<number> {
 }
 
 /** Leases the only call that waits and reports that it failed. */
-async function failOnce(gateway: TestGateway, retry: boolean): Promise<void> {
-  const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
-  const body = '{"max":1,"lease_secs":60,"wait_secs":20}';
-  const [{ call_id, lease_id }] = (await gateway.post('/runner/leases', { body, headers })).json.calls;
-  const failed = JSON.stringify({ lease_id, error: 'no', retry });
-  expect((await gateway.post(`/runner/calls/${call_id}/fail`, { body: failed, headers })).status).toBe(200);
-}
+const failOnce = async (gateway: TestGateway, retry: boolean): Promise<void> =>
+  failCall(gateway, await leaseOne(gateway), { retry });
 
 async function statusOf(database: TestDatabase, callId: number): Promise<string | undefined> {
   const { rows } = await database.pool.query<{ status: string }>(

@@ -1,3 +1,4 @@
+import { asRunner, leaseOne, paid, type Leased } from '../../support/leases.ts';
 import { createServer, type ServerResponse } from 'node:http';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -14,15 +15,11 @@ import {
   leased,
   newFolder,
   inFolder,
-  asRunner,
-  type Leased,
-  leaseOne,
   sendPart,
   hashOf,
   complete,
   named,
   sendAll,
-  paid,
   download,
   filesIn,
   large,

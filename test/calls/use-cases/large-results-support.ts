@@ -11,23 +11,11 @@ import type { ResultStore } from '../../../src/calls/peers/results/result-store.
 import { type Bucket, bucketKeys, startBucket } from '../../support/bucket.ts';
 import { type TestDatabase } from '../../support/database.ts';
 import type { useChain } from '../../support/devnet.ts';
-import {
-  type Answer,
-  type GatewayClient,
-  runnerSecret,
-  startTestGateway,
-  type TestGateway,
-} from '../../support/gateway.ts';
-import { payFor } from '../../support/payer.ts';
+import { type Answer, runnerSecret, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { asRunner, type Leased, leasingRunner, type Paid } from '../../support/leases.ts';
 
-const job = '/x402/jobs/1/0';
 export const otherToken = 'a-secret-of-another-runner-of-length!';
-export const leased = `
-[[runners]]
-name = "poller"
-services = [1]
-mode = "lease"
-token = "env:RUNNER_TOKEN"
+export const leased = `${leasingRunner}
 [[runners]]
 name = "other"
 services = [3]
@@ -52,29 +40,6 @@ export function starter(chain: ReturnType<typeof useChain>) {
     runnerUrl?: string,
     constants: ConstantChanges = {},
   ): Promise<TestGateway> => startTestGateway({ database, chain, env, runnerUrl, tables, constants });
-}
-
-export function asRunner(
-  gateway: GatewayClient,
-  to: string,
-  body: object,
-  bearer = runnerSecret,
-): Promise<Answer> {
-  return gateway.post(to, {
-    body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${bearer}` },
-  });
-}
-
-export interface Leased {
-  readonly call_id: number;
-  readonly lease_id: string;
-}
-
-export async function leaseOne(gateway: GatewayClient): Promise<Leased> {
-  const leases = await asRunner(gateway, '/runner/leases', { max: 1, lease_secs: 60, wait_secs: 30 });
-  expect(leases.json.calls).toHaveLength(1);
-  return leases.json.calls[0];
 }
 
 export function sendPart(
@@ -115,20 +80,6 @@ export async function sendAll(gateway: TestGateway, lease: Leased, bytes: Buffer
     const part = bytes.subarray(at, at + resultPartBytes);
     expect((await sendPart(gateway, lease, at / resultPartBytes, part)).status).toBe(200);
   }
-}
-
-export interface Paid {
-  readonly path: string;
-  readonly bearer: Record<string, string>;
-}
-
-export async function paid(gateway: TestGateway): Promise<Paid> {
-  const { status, json } = await payFor(gateway, job);
-  expect(status).toBe(202);
-  return {
-    path: `/x402/receipts/${json.quote_digest}`,
-    bearer: { authorization: `Bearer ${json.receipt_token}` },
-  };
 }
 
 export async function download(

@@ -1,3 +1,4 @@
+import { asRunner, leaseOne, paid } from '../../support/leases.ts';
 import { randomBytes } from 'node:crypto';
 import { chmod, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -17,14 +18,11 @@ import {
   leased,
   newFolder,
   inFolder,
-  asRunner,
-  leaseOne,
   sendPart,
   hashOf,
   complete,
   named,
   sendAll,
-  paid,
   download,
   filesIn,
   large,

@@ -1,3 +1,4 @@
+import { asRunner, leaseOne, paid, type Paid } from '../../support/leases.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../../src/devnet/ports.ts';
 import { createProgressDesk } from '../../../src/calls/use-cases/progress.ts';
@@ -8,7 +9,7 @@ import { runnerSecret, startTestGateway, type TestGateway } from '../../support/
 import { expectSoundLedger } from '../../support/invariants.ts';
 import { eventually } from '../../support/wait.ts';
 import { startTestRunner } from '../../support/runner.ts';
-import { asRunner, leased, leaseOne, otherToken, paid, type Paid, starter } from './large-results-support.ts';
+import { leased, otherToken, starter } from './large-results-support.ts';
 
 const chain = useChain();
 const start = starter(chain);

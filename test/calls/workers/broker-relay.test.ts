@@ -8,7 +8,7 @@ import { logLines } from '../../support/log-lines.ts';
 import { eventually } from '../../support/wait.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { expectSoundLedger } from '../../support/invariants.ts';
+import { expectSound } from '../../support/invariants.ts';
 import { Refuse, RetryLater } from '../../../src/runner/index.ts';
 import {
   absence,
@@ -27,10 +27,6 @@ import { isNatsInstalled, type NatsServer, startNatsCluster } from '../../suppor
 if (absence) process.stderr.write(`\n*** JETSTREAM${absence}\n\n`);
 const chain = useChain();
 const nats = useNats();
-
-function expectSound(database: TestDatabase) {
-  return database.asOwner((owner) => expectSoundLedger(database.db, owner));
-}
 
 describe.skipIf(!isNatsInstalled)('calls that go over a broker', () => {
   test('a runner gets its call with all of its metadata, and its result is on the receipt', async () => {

@@ -10,7 +10,7 @@ import { readStream } from '../../../src/ledger/store/streams.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { runnerSecret, startTestGateway } from '../../support/gateway.ts';
-import { expectSoundLedger } from '../../support/invariants.ts';
+import { expectSound } from '../../support/invariants.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { type Delivery, type Reaction, startTestRunner } from '../../support/runner.ts';
 import { eventually } from '../../support/wait.ts';
@@ -30,10 +30,6 @@ function gatewayOn(
 ) {
   const tables = `[delivery]\n${delivery}`;
   return startTestGateway({ database, chain, runnerUrl: runner.url, tables, logger });
-}
-
-function expectSound(database: TestDatabase) {
-  return database.asOwner((owner) => expectSoundLedger(database.db, owner));
 }
 
 function onlyOne(deliveries: readonly Delivery[]): Delivery {

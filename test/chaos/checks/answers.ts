@@ -1,8 +1,7 @@
 import type { RecordedEvent } from '../../../src/ledger/rules/event.ts';
-import { sha256 } from '../../../src/base/values/sha256.ts';
 import type { Attempt, Records, Presentation } from '../records.ts';
 import { isDefinite } from '../client.ts';
-import type { RecordedPayment } from './payments.ts';
+import { isOwnRequest, type RecordedPayment } from './payments.ts';
 import type { Landed } from './transfers.ts';
 import type { Violation } from './violation.ts';
 
@@ -79,9 +78,10 @@ function* refusalsOfPaid({ records, transfers, payments, events }: Facts) {
     if (!landed.has(key) || records.landedLate.has(key) || !isOwnRequest(payment, presentation)) continue;
     for (const attempt of presentation.attempts.filter(isDefinite)) {
       // never started, and landed all the same: its refund is due, which the check of the money looks for
-      const isExcused = payment
-        ? wasDecidedBefore(records, payment, presentation, attempt, refusals)
-        : attempt.code === 'payment_recovered';
+      const isExcused =
+        payment && !isFalseRejection(records, presentation, attempt)
+          ? wasDecidedBefore(records, payment, presentation, attempt, refusals)
+          : attempt.code === 'payment_recovered';
       yield { presentation, attempt, isExcused };
     }
   }
@@ -102,17 +102,25 @@ function* acceptanceViolations(
   }
 }
 
-/** Whether it is this request that the payment pays for; true if it was never started. */
-function isOwnRequest(payment: RecordedPayment | undefined, { body }: Presentation): boolean {
-  return !payment || payment.bodySha256 === sha256(body);
-}
-
 type Refusal = Extract<RecordedEvent, { type: 'payment_rejected' | 'request_refused' | 'auth_denied' }>;
 
 function isRefusal(event: RecordedEvent): event is Refusal {
   return (
     event.type === 'payment_rejected' || event.type === 'request_refused' || event.type === 'auth_denied'
   );
+}
+
+/**
+ * A third party had landed the payment before anyone verified it, so that no answer to that may call it invalid: also without the chain. Its
+ * times are judged before that, and falsely while a clock is wrong.
+ */
+function isFalseRejection(
+  { landedBeforeVerify }: Records,
+  { signed }: Presentation,
+  { code, reason }: Attempt,
+): boolean {
+  const isOfTimes = reason?.startsWith('authorization_') === true;
+  return landedBeforeVerify.has(signed.nonce) && code === 'payment_invalid' && !isOfTimes;
 }
 
 /**

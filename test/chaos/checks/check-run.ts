@@ -1,27 +1,28 @@
 import type { RecordedEvent } from '../../../src/ledger/rules/event.ts';
 import type { Address } from '../../../src/base/values/primitives.ts';
 import { countByType, countersFrom } from '../../../src/ledger/rules/counters.ts';
-import { ledgerFaults } from '../../support/ledger-faults.ts';
+import { checkedFaults, ledgerFaults } from '../../support/ledger-faults.ts';
 import type { Records } from '../records.ts';
 import type { Loss } from '../turnovers.ts';
 import type { Participants } from '../participants.ts';
 import type { SentRefund } from '../refund-operator.ts';
 import type { PaymentNetwork } from '../environment.ts';
-import { withLedger } from '../sql.ts';
+import { withLedger, withOwner } from '../sql.ts';
 import { listAccounts } from '../../../src/accounts/store/credit.ts';
 import { balanceOf } from '../../../src/devnet/token.ts';
+import { attemptViolations } from './attempts.ts';
 import { type AccountState, creditViolations } from './credit.ts';
 import { countEarned, readChainSpends, spendViolations } from './spends.ts';
 import { answerViolations, countExcused } from './answers.ts';
 import { endViolations } from './ends.ts';
 import { bindingViolations } from './bindings.ts';
-import { growthViolations, salesViolations } from './sales.ts';
+import { floodViolations, growthViolations, salesViolations, type SiegeLimits } from './sales.ts';
 import { moneyViolations } from './money.ts';
 import { recordedPayments, recoveredPayments } from './payments.ts';
 import { offeredAgain, withoutLost } from './lost.ts';
+import { lostAnswers, routeRuns, routeViolations } from './routes.ts';
 import { refundViolations } from './refunds.ts';
 import { isPayment, readTransfers } from './transfers.ts';
-import { transitionViolations } from './transitions.ts';
 import type { Violation } from './violation.ts';
 import { idempotencyViolations, workViolations } from './work.ts';
 
@@ -46,8 +47,8 @@ export interface CheckParts {
   readonly sentRefunds?: readonly SentRefund[];
   /** When the faults ended; left out, they have not. */
   readonly quietSince?: number;
-  /** How many events may belong to no payment. */
-  readonly maxOtherEvents?: number | undefined;
+  /** In a siege. */
+  readonly siegeLimits?: SiegeLimits | undefined;
   /** Whether the ledger's clock was moved. */
   readonly isClockMoved?: boolean;
   /** Scenarios whose payment must succeed at once. */
@@ -67,12 +68,13 @@ export interface Checked {
 
 /** Compares the chain, the ledger, the answers to clients and the work of runners. */
 export async function checkRun(parts: CheckParts): Promise<Checked> {
-  const { network, participants, records } = parts;
+  const { network, participants, records, siegeLimits } = parts;
   // a gateway that does not start is among what is left
   const stats = parts.left.length > 0 ? [] : await askForStats(participants);
   // gateways stop first, so that the ledger does not change during the comparison
   await Promise.all(participants.gateways.map((gateway) => gateway.stop()));
-  const { events, faults, accounts } = await readLedger(parts.url);
+  const { events, faults, accounts, lost } = await readLedger(parts.url);
+  const illegal = await withOwner(parts.url, checkedFaults);
   const { chain: node, tokens } = network;
   const moved = await readTransfers(node.url, tokens, parts.payTo, parts.fromBlock);
   const payments = recordedPayments(events);
@@ -83,35 +85,34 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
   const transfers = moved.filter((one) => isPayment(one, records));
   const known = {
     records,
-    runs: participants.runners.flatMap((runner) => runner.runs),
+    runs: [...participants.runners.flatMap((runner) => runner.runs), ...routeRuns(records, payments, events)],
   };
   const offered = parts.loss ? [...offeredAgain(records, parts.loss, recovered)] : [];
   const seen = parts.loss ? withoutLost(known, parts.loss, payments, recovered) : known;
   const { runs } = seen;
-  const facts = {
-    records: seen.records,
-    transfers,
-    payments,
-    events,
-    quietSince: parts.quietSince ?? Infinity,
-  };
+  const { believesLies = true, isClockMoved = false, quietSince = Infinity } = parts;
+  const facts = { records: seen.records, transfers, payments, events, quietSince };
   const deaths = participants.gateways.flatMap((gateway) => gateway.faults);
   const violations = [
     ...(parts.found ?? []),
     ...offered,
-    ...moneyViolations(transfers, payments, records, { recovered, believesLies: parts.believesLies ?? true }),
+    ...moneyViolations(transfers, payments, records, { recovered, believesLies }),
     ...answerViolations(facts),
+    ...routeViolations({ ...facts, believesLies, isClockMoved }),
+    ...lost,
     ...refundViolations(facts, parts.sentRefunds ?? []),
     ...creditViolations({ ...facts, accounts }),
     ...spendViolations({ records, events, chain }),
     ...bindingViolations(events, records),
-    ...(parts.isClockMoved ? [] : endViolations(events)),
+    ...(isClockMoved ? [] : endViolations(events)),
     ...salesViolations(records, parts.mustSell),
     ...records.awaitedBodies.map(violation('body_awaited')),
-    ...(parts.maxOtherEvents === undefined ? [] : growthViolations(events, payments, parts.maxOtherEvents)),
+    ...(siegeLimits ? growthViolations(events, payments, siegeLimits.otherEvents) : []),
+    ...(siegeLimits ? floodViolations(records, siegeLimits.floodOffers) : []),
     ...workViolations(payments, events, runs),
     ...idempotencyViolations(known.runs),
-    ...transitionViolations(events),
+    ...attemptViolations(events),
+    ...illegal.map(violation('illegal_transition')),
     ...[...faults, ...statsFaults(stats, events)].map(violation('ledger_unsound')),
     ...parts.left.map(violation('settlement_left_open')),
     ...deaths.map(violation('gateway_died')),
@@ -131,11 +132,12 @@ function violation(kind: Violation['kind']): (words: string) => Violation {
 
 function readLedger(
   url: string,
-): Promise<{ events: RecordedEvent[]; faults: string[]; accounts: AccountState[] }> {
-  return withLedger(url, async ({ db }) => ({
-    ...(await ledgerFaults(db)),
-    accounts: await listAccounts(db),
-  }));
+): Promise<{ events: RecordedEvent[]; faults: string[]; accounts: AccountState[]; lost: Violation[] }> {
+  return withLedger(url, async ({ db }) => {
+    const read = await ledgerFaults(db);
+    const lost = await Array.fromAsync(lostAnswers(db, read.events));
+    return { ...read, lost, accounts: await listAccounts(db) };
+  });
 }
 
 interface Stats {

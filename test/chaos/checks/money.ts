@@ -44,7 +44,7 @@ export function* moneyViolations(
  * While the chain cannot be reached, the gateway takes the facilitator's answer: a lie, or true until a reorg removed the block. A
  * call may go out meanwhile. A log that the ledger names as proof is not excused by that.
  */
-function isExcusedByWord({ key, settled }: RecordedPayment, records: Records): boolean {
+export function isExcusedByWord({ key, settled }: RecordedPayment, records: Records): boolean {
   const isUntrue = records.lies.has(key) || records.reorged.has(key);
   return isUntrue && settled.every(({ data }) => data.log_index === undefined);
 }

@@ -1,5 +1,8 @@
 import type { EventData, RecordedEvent } from '../../../src/ledger/rules/event.ts';
-import { paymentKey } from '../records.ts';
+import { sha256 } from '../../../src/base/values/sha256.ts';
+import { bindingHash } from '../../../src/payments/rules/payment.ts';
+import { paymentKey, type Presentation } from '../records.ts';
+import { isOfRoute } from '../schedule.ts';
 
 /** One payment's events, read without the product's own fold, so that the check is independent of it. */
 export interface RecordedPayment {
@@ -8,6 +11,8 @@ export interface RecordedPayment {
   readonly nonce: string;
   /** Of the request that it pays for. */
   readonly bodySha256: string;
+  /** The hash of its method and path as well. */
+  readonly binding: string;
   /** The event that began it: its start, or its payer's request for delivery if it landed without one. */
   readonly startedSeq: number;
   readonly settled: Extract<RecordedEvent, { type: 'payment_settled' | 'settlement_confirmed' }>[];
@@ -84,6 +89,7 @@ function begun(
     stream,
     nonce: named.payment_nonce,
     bodySha256: data.body_sha256,
+    binding: data.binding,
     startedSeq: seq,
     settled: [],
     calls: [],
@@ -92,6 +98,18 @@ function begun(
     callerNonce: undefined,
     paymentId: undefined,
   };
+}
+
+/** Whether it is this request that the payment pays for; true if it was never started. */
+export function isOwnRequest(payment: RecordedPayment | undefined, of: Presentation): boolean {
+  if (!payment) return true;
+  const { method, path, body } = of;
+  const bodySha256 = sha256(body);
+  const noCaller = { caller: undefined, callerNonce: undefined };
+  // the others are told apart by their bodies
+  const isBound =
+    !isOfRoute(of) || payment.binding === bindingHash({ method, path, bodySha256, ...noCaller });
+  return payment.bodySha256 === bodySha256 && isBound;
 }
 
 /** Payments without a call that the chain shows, of lost events or of refused requests: a refund is due for each. */

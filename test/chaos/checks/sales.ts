@@ -21,6 +21,20 @@ export function* salesViolations(records: Records, mustSell: readonly string[]):
   }
 }
 
+export interface SiegeLimits {
+  /** How many events may belong to no payment. */
+  readonly otherEvents: number;
+  /** How many requests of a flood may get an offer. */
+  readonly floodOffers: number;
+}
+
+/** Above the budget of its address a flood gets no offer. */
+export function* floodViolations({ floodStatuses }: Records, limit: number): Generator<Violation> {
+  const offers = floodStatuses.filter((status) => status === 402).length;
+  if (offers > limit)
+    yield { kind: 'flood_served', words: `a flood got ${offers} offers, at most ${limit} were expected` };
+}
+
 /**
  * What a flood leaves in the ledger: events of streams that no payment uses. Above the budget of a client address refusals are
  * summed, and quotes are not issued.

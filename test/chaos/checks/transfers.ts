@@ -47,11 +47,11 @@ export async function readLanded(
   fromBlock: bigint,
 ): Promise<{ landed: Landed[]; others: { to: string; transaction: string }[] }> {
   const client = createPublicClient({ transport: http(rpcUrl) });
-  // both questions about the same blocks
-  const toBlock = await client.getBlockNumber({ cacheTime: 0 });
-  const range = { address: [...tokens], fromBlock, toBlock, strict: true as const };
-  const uses = await client.getLogs({ ...range, event: used });
-  const transfers = await client.getLogs({ ...range, event: transferred });
+  // one question: a reorg between two would make their answers disagree
+  const asked = { address: [...tokens], fromBlock, events: [used, transferred], strict: true as const };
+  const logs = await client.getLogs(asked);
+  const uses = logs.filter((log) => log.eventName === 'AuthorizationUsed');
+  const transfers = logs.filter((log) => log.eventName === 'Transfer');
   const landed: Landed[] = [];
   const others: { to: string; transaction: string }[] = [];
   for (const { address, transactionHash: transaction, logIndex, args } of transfers) {

@@ -15,6 +15,7 @@ export type ViolationKind =
   | 'binding_broken'
   | 'sales_stopped'
   | 'ledger_flooded'
+  | 'flood_served'
   | 'body_awaited'
   | 'loss_not_noticed'
   | 'charged_after_halt'
@@ -36,6 +37,11 @@ export type ViolationKind =
   | 'answer_not_charged'
   | 'spend_used_twice'
   | 'payout_wrong'
+  | 'answer_not_paid'
+  | 'wrong_answer'
+  | 'answer_lost'
+  | 'asked_twice'
+  | 'settled_unanswered'
   | 'gateway_died';
 
 export interface Violation {

@@ -295,18 +295,3 @@ test('no limit joins credentials that no operator has set: two keys of one accou
   expect([counted.get(200)?.length, counted.get(429)?.length]).toEqual([120, 10]);
   expect(counted.get(429)?.[0]?.headers.get('x-ratelimit-limit')).toBe('60');
 });
-
-test('X-RateLimit names the limit that binds, also one that an operator sets for an account', async () => {
-  const gateway = await startChatGateway({ chat: 'account_per_minute = 2' });
-  const bearer = { authorization: `Bearer ${await gateway.key()}` };
-  const seen: (readonly [number, string | null, string | null])[] = [];
-  for (let tries = 0; tries < 3; tries++) {
-    const { status, headers } = await gateway.post(ask('x', freeModel), bearer);
-    seen.push([status, headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-remaining')]);
-  }
-  expect(seen).toEqual([
-    [200, '2', '1'],
-    [200, '2', '0'],
-    [429, '2', '0'],
-  ]);
-});

@@ -43,19 +43,6 @@ test('a gateway with both features has one ledger and one OpenAPI document', asy
   });
 });
 
-test('the status reports chat separately from paid jobs, and both stay ready', async () => {
-  const { gateway } = await startBoth(nowhere);
-  const body = JSON.stringify(ask('x', freeModel));
-  for (let failures = 0; failures < 5; failures++) await gateway.post(chat, { body, headers: json });
-  expect((await gateway.get('/status')).json).toMatchObject({
-    status: 'degraded',
-    jobs: { status: 'ok' },
-    chat: { status: 'degraded' },
-  });
-  for (const path of ['/x402/ready', '/v1/ready'])
-    await eventually(async () => expect((await gateway.get(path)).status).toBe(200));
-});
-
 test('a reload of both features changes both or neither', async () => {
   const { gateway, database } = await startBoth();
   const jobsOnly = await testConfig({ database, chain });

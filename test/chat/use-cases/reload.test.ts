@@ -17,7 +17,6 @@ import { eventually } from '../../support/wait.ts';
 const reload = async (gateway: ChatGateway, options: Partial<ChatGatewayOptions>) =>
   gateway.reload(await chatConfigText({ upstreamUrl: gateway.model.url, ...options }));
 
-const off = (text: string) => text.replace('["chat"]', '[]');
 const dear = (text: string) => text.replace('"10.00"', '"10000.00"');
 
 test('a running completion keeps its price during a reload, and the next one has the new price', async () => {
@@ -86,12 +85,4 @@ test('a reload is recorded with a hash of what is served; a new currency require
   expect([first === second, first === third]).toEqual([false, true]);
   const { data } = (await (await gateway.get('/v1/models')).json()) as { data: { price: object }[] };
   expect(data[0]?.price).toMatchObject({ currency: 'USD' });
-});
-
-test('a configuration without the feature is refused, and nothing changes', async () => {
-  const gateway = await startChatGateway();
-  await expect(reload(gateway, { change: off })).rejects.toThrow(
-    'switching off the feature chat requires a restart',
-  );
-  expect((await gateway.post(ask('x', freeModel))).status).toBe(200);
 });

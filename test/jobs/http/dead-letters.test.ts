@@ -4,10 +4,11 @@ import { discardCall, discardCalls } from '../../../src/calls/use-cases/discard-
 import { requeueCall, requeueCalls } from '../../../src/calls/use-cases/requeue-call.ts';
 import { writerRole } from '../../../src/ledger/store/database.ts';
 import { type Lane, openLane } from '../../../src/ledger/store/lane.ts';
+import { failCall, leaseOne } from '../../support/leases.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
-import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
+import { allEvents, expectSound } from '../../support/invariants.ts';
 import { payFor } from '../../support/payer.ts';
 import { tollbook } from '../../support/program.ts';
 
@@ -19,6 +20,7 @@ function start(database: TestDatabase): Promise<TestGateway> {
   return startTestGateway({
     database,
     chain,
+    isDocumented: true,
     tables: '[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"',
     env: { RUNNER_TOKEN: runnerToken },
   });
@@ -26,16 +28,12 @@ function start(database: TestDatabase): Promise<TestGateway> {
 
 /** Pays for a call of each job, and has its runner refuse it with these words. Returns the call ids. */
 async function deadLetters(gateway: TestGateway, errors: readonly string[], job = 0): Promise<number[]> {
-  const headers = { 'content-type': 'application/json', ...bearer(runnerToken) };
   const callIds: number[] = [];
   for (const error of errors) {
     expect((await payFor(gateway, `/x402/jobs/1/${job}`)).status).toBe(202);
-    const body = '{"max":1,"lease_secs":60,"wait_secs":5}';
-    const [{ call_id, lease_id }] = (await gateway.post('/runner/leases', { body, headers })).json.calls;
-    const failed = { lease_id, error, retry: false };
-    const path = `/runner/calls/${call_id}/fail`;
-    expect((await gateway.post(path, { body: JSON.stringify(failed), headers })).status).toBe(200);
-    callIds.push(call_id as number);
+    const leased = await leaseOne(gateway);
+    await failCall(gateway, leased, { error });
+    callIds.push(leased.call_id);
   }
   return callIds;
 }
@@ -70,8 +68,6 @@ const typesOf = async (database: TestDatabase, callId: number) =>
   (await allEvents(database.db))
     .filter(({ data }) => 'call_id' in data && data.call_id === callId)
     .map(({ type }) => type);
-
-const sound = (database: TestDatabase) => database.asOwner((owner) => expectSoundLedger(database.db, owner));
 
 test('a filter that is empty, or where the route reads none, is refused: it means neither service 0 nor everything', async () => {
   const database = await createDatabase();
@@ -163,7 +159,7 @@ test('dead letters are grouped by cause, and those of one cause are requeued and
       'dead_lettered',
       'operator_discarded',
     ]);
-  await sound(database);
+  await expectSound(database);
 });
 
 test('a dead letter that is requeued while it is given up is recorded in an order that both verifiers accept', async () => {
@@ -216,7 +212,7 @@ test('a dead letter that is requeued while it is given up is recorded in an orde
     expect(ends.reduce((sum, { done }) => sum + done, 0)).toBe(1);
     expect((await typesOf(database, third)).slice(3)).toHaveLength(1);
   });
-  await sound(database);
+  await expectSound(database);
 });
 
 test('many dead letters of one cause among many others are found in bounded batches', async () => {
@@ -295,5 +291,5 @@ test('the commands group, requeue and give up dead letters by cause', async () =
     ['dead', '--service', '1'],
   ])
     expect((await run(...wrong)).code).toBe(2);
-  await sound(database);
+  await expectSound(database);
 });

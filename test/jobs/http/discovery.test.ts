@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import type { Hex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
@@ -6,13 +6,10 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { devnetKeys } from '../../../src/devnet/accounts.ts';
 import { llmsText } from '../../../src/jobs/http/llms-text.ts';
-import { openCheckpoint } from '../../../src/base/values/log/checkpoint.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { documentOf } from '../../support/documented.ts';
-import { startTestGateway, startWithDatabase } from '../../support/gateway.ts';
-import { testSeed, testVerifier } from '../../support/log.ts';
-import { payFor } from '../../support/payer.ts';
+import { startTestGateway } from '../../support/gateway.ts';
 import { propertyRuns } from '../../support/property-runs.ts';
 import { startTestRunner } from '../../support/runner.ts';
 import { eventually } from '../../support/wait.ts';
@@ -281,59 +278,4 @@ test("no text of the operator changes the form of /llms.txt: each job stays one 
     }),
     propertyRuns(),
   );
-});
-
-const sha256 = (...parts: Buffer[]): Buffer => createHash('sha256').update(Buffer.concat(parts)).digest();
-
-/** RFC 6962, written anew: the root that a leaf and its audit path lead to. */
-function rootOf(leaf: Buffer, index: number, size: number, path: readonly string[]): string {
-  let [at, last, hash] = [index, size - 1, sha256(Buffer.of(0), leaf)];
-  for (const step of path) {
-    const beside = Buffer.from(step, 'base64');
-    if (at % 2 === 1 || at === last) {
-      hash = sha256(Buffer.of(1), beside, hash);
-      while (at % 2 === 0 && at !== 0) [at, last] = [at >> 1, last >> 1];
-    } else hash = sha256(Buffer.of(1), hash, beside);
-    [at, last] = [at >> 1, last >> 1];
-  }
-  return last === 0 ? hash.toString('base64') : 'too short';
-}
-
-test('a receipt proves its settlement up to a signed tree head, and a changed event proves nothing', async () => {
-  const { gateway } = await startWithDatabase({
-    chain,
-    tables: '[log]\norigin = "jobs.example/log"\nkey = "env:LOG_KEY"',
-    env: { LOG_KEY: testSeed.toString('hex') },
-  });
-  const check = await documentOf(gateway);
-  const paid = await payFor(gateway, '/x402/jobs/1/0');
-  const path = `/x402/receipts/${paid.json.receipt}`;
-  const authorization = `Bearer ${paid.json.receipt_token}`;
-  const reasons = new Set<unknown>();
-  const answer = await eventually(async () => {
-    const read = await gateway.get(path, { authorization });
-    expect(check('GET', path, read)).toEqual([]);
-    const { log_proof: log, log_proof_reason: reason } = read.json;
-    reasons.add(reason);
-    expect(log).not.toBe(null);
-    return read;
-  });
-  reasons.delete('not_sealed');
-  expect([...reasons]).toEqual([undefined]);
-  expect(answer.headers.get('cache-control')).toBe('no-store');
-  const { log_proof: proof } = answer.json;
-  const head = openCheckpoint(proof.checkpoint, testVerifier);
-  expect([head.size, head.root.toString('base64')]).toEqual([proof.tree_size, proof.root_hash]);
-  const [settled] = proof.proofs;
-  const leaf = Buffer.from(settled.leaf_base64, 'base64');
-  expect(JSON.parse(leaf.toString())).toMatchObject({
-    type: 'payment_settled',
-    data: { transaction: paid.json.payment.transaction },
-  });
-  expect(rootOf(leaf, settled.seq - 1, head.size, settled.hashes)).toBe(proof.root_hash);
-  const changed = Buffer.from(leaf.toString().replace('payment_settled', 'payment_settlee'));
-  expect(rootOf(changed, settled.seq - 1, head.size, settled.hashes)).not.toBe(proof.root_hash);
-  const { json: open } = await gateway.get(path);
-  expect(open.log_proof.proofs[0]).toMatchObject({ seq: settled.seq, leaf_hash: settled.leaf_hash });
-  expect(JSON.stringify(open)).not.toContain('leaf_base64');
 });

@@ -1,19 +1,11 @@
+import { asRunner, leaseOne, paid, type Leased, type Paid } from '../../support/leases.ts';
 import { expect, test } from 'vitest';
 import { sha256 } from '../../../src/base/values/sha256.ts';
 import type { TestGateway } from '../../support/gateway.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
-import {
-  asRunner,
-  download,
-  leased,
-  type Leased,
-  leaseOne,
-  type Paid,
-  paid,
-  starter,
-} from '../../calls/use-cases/large-results-support.ts';
+import { download, leased, starter } from '../../calls/use-cases/large-results-support.ts';
 
 const start = starter(useChain());
 

@@ -1,23 +1,14 @@
 import { expect, test } from 'vitest';
 import { useChain } from '../../support/devnet.ts';
 import { startWithDatabase } from '../../support/gateway.ts';
+import { asRunner, leasingRunner } from '../../support/leases.ts';
 import { payFor } from '../../support/payer.ts';
 
 const chain = useChain();
-const token = 'a-secret-of-the-test-runner-of-length';
-
 test('a failure that asks for a time is not leased again before it, and waits for an hour at most', async () => {
-  const { database, gateway } = await startWithDatabase({
-    chain,
-    tables:
-      '[[runners]]\nname = "poller"\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"\n[delivery]\nbackoff_cap_ms = 1',
-    env: { RUNNER_TOKEN: token },
-  });
-  const ask = (path: string, body: object) =>
-    gateway.post(path, {
-      body: JSON.stringify(body),
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-    });
+  const tables = `${leasingRunner}\n[delivery]\nbackoff_cap_ms = 1`;
+  const { database, gateway } = await startWithDatabase({ chain, tables });
+  const ask = (path: string, body: object) => asRunner(gateway, path, body);
   const lease = () => ask('/runner/leases', { max: 10, lease_secs: 60 });
   expect((await payFor(gateway, '/x402/jobs/1/0')).status).toBe(202);
   const failFor = async (retry_after_secs: number) => {

@@ -1,8 +1,14 @@
 import { expect, test } from 'vitest';
-import { pruneRows } from '../../../src/ledger/store/pruning.ts';
+import { asRunner } from '../../support/leases.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { type Answer, startTestGateway, testConfig, type TestGateway } from '../../support/gateway.ts';
+import {
+  type Answer,
+  runnerSecret,
+  startTestGateway,
+  testConfig,
+  type TestGateway,
+} from '../../support/gateway.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { payFor } from '../../support/payer.ts';
@@ -10,7 +16,7 @@ import { useShared } from '../../support/shared.ts';
 import { eventually } from '../../support/wait.ts';
 
 const chain = useChain();
-const token = 'a-secret-of-the-test-runner-of-length';
+const token = runnerSecret;
 const otherToken = 'a-secret-of-another-runner-of-length!';
 
 /** Two services with one runner, a third with another. */
@@ -38,21 +44,15 @@ async function start(database: TestDatabase, delivery = 'backoff_cap_ms = 1') {
   return startTestGateway({
     database,
     chain,
+    isDocumented: true,
     jobs,
     tables: `${runners}\n[delivery]\n${delivery}`,
-    env: { RUNNER_TOKEN: token, OTHER_TOKEN: otherToken },
-  });
-}
-
-function ask(gateway: TestGateway, path: string, body: object, bearer = token): Promise<Answer> {
-  return gateway.post(path, {
-    body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${bearer}` },
+    env: { OTHER_TOKEN: otherToken },
   });
 }
 
 const lease = (gateway: TestGateway, more: object = {}, bearer = token) =>
-  ask(gateway, '/runner/leases', { max: 10, lease_secs: 60, ...more }, bearer);
+  asRunner(gateway, '/runner/leases', { max: 10, lease_secs: 60, ...more }, bearer);
 
 async function pay(gateway: TestGateway, service = 1, body = 'a body'): Promise<Answer> {
   const paid = await payFor(gateway, `/x402/jobs/${service}/0`, body);
@@ -138,31 +138,12 @@ test('a runner that polls gets its calls with their metadata, and its result is 
   expect((await receiptOf(gateway, paid)).json.state).toBe('delivered');
   const [{ call_id, lease_id }] = json.calls;
   const result = { content_type: 'application/x-odd', body_base64: Buffer.from([0, 255]).toString('base64') };
-  expect((await ask(gateway, `/runner/calls/${call_id}/complete`, { lease_id, result })).status).toBe(200);
+  expect((await asRunner(gateway, `/runner/calls/${call_id}/complete`, { lease_id, result })).status).toBe(
+    200,
+  );
   expect((await receiptOf(gateway, paid)).json).toMatchObject({ state: 'completed', result });
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.slice(-2).map(({ type }) => type)).toEqual(['delivered', 'completed']);
-});
-
-test('a receipt whose result was deleted when its life ended says so', async () => {
-  const database = await createDatabase();
-  const gateway = await start(database);
-  const paid = await pay(gateway);
-  const [{ call_id, lease_id }] = (await lease(gateway)).json.calls;
-  const before = (await receiptOf(gateway, paid)).json;
-  expect(before.result).toBe(null);
-  expect(before).not.toHaveProperty('result_pruned');
-  const done = { lease_id, result: { body_base64: 'bmV3' } };
-  expect((await ask(gateway, `/runner/calls/${call_id}/complete`, done)).status).toBe(200);
-  expect((await receiptOf(gateway, paid)).json).not.toHaveProperty('result_pruned');
-  await database.moveClock(31 * 86_400);
-  expect(await pruneRows(database.pool, 'call_results', 30 * 86_400, 10)).toBe(1);
-  expect((await receiptOf(gateway, paid)).json).toMatchObject({
-    state: 'completed',
-    result: null,
-    result_pruned: true,
-    result_pruned_at: expect.stringMatching(/^\d{4}-.*Z$/),
-  });
 });
 
 test('a completion sent again by its holder is 200 again; by anyone else it is lease_lost', async () => {
@@ -170,7 +151,7 @@ test('a completion sent again by its holder is 200 again; by anyone else it is l
   const gateway = await start(database);
   await pay(gateway);
   const [{ call_id, lease_id }] = (await lease(gateway)).json.calls;
-  const complete = (id: string) => ask(gateway, `/runner/calls/${call_id}/complete`, { lease_id: id });
+  const complete = (id: string) => asRunner(gateway, `/runner/calls/${call_id}/complete`, { lease_id: id });
   expect((await complete(lease_id)).status).toBe(200);
   expect((await complete(lease_id)).status).toBe(200);
   expect(await complete('00000000-0000-4000-8000-000000000000')).toMatchObject({
@@ -192,29 +173,18 @@ test('an expired lease is leased again, and its old holder can neither extend, c
   expect(second).toMatchObject({ call_id: first.call_id, attempt: 2 });
   const { call_id, lease_id } = first;
   const old = [
-    await ask(gateway, `/runner/calls/${call_id}/extend`, { lease_id, lease_secs: 60 }),
-    await ask(gateway, `/runner/calls/${call_id}/complete`, { lease_id, result: { body_base64: 'b2xk' } }),
-    await ask(gateway, `/runner/calls/${call_id}/fail`, { lease_id, error: 'x', retry: true }),
+    await asRunner(gateway, `/runner/calls/${call_id}/extend`, { lease_id, lease_secs: 60 }),
+    await asRunner(gateway, `/runner/calls/${call_id}/complete`, {
+      lease_id,
+      result: { body_base64: 'b2xk' },
+    }),
+    await asRunner(gateway, `/runner/calls/${call_id}/fail`, { lease_id, error: 'x', retry: true }),
   ];
   expect(old.map(({ status, json }) => [status, json.code])).toEqual(old.map(() => [409, 'lease_lost']));
   const done = { lease_id: second.lease_id, result: { body_base64: 'bmV3' } };
-  expect((await ask(gateway, `/runner/calls/${call_id}/complete`, done)).status).toBe(200);
+  expect((await asRunner(gateway, `/runner/calls/${call_id}/complete`, done)).status).toBe(200);
   expect((await receiptOf(gateway, paid)).json.result.body_base64).toBe('bmV3');
-  expect((await ask(gateway, `/runner/calls/${call_id}/complete`, { lease_id })).status).toBe(409);
-});
-
-test('an extended lease is kept beyond its first end', async () => {
-  const database = await createDatabase();
-  const gateway = await start(database);
-  await pay(gateway);
-  const [{ call_id, lease_id }] = (await lease(gateway)).json.calls;
-  await database.moveClock(50);
-  const extended = await ask(gateway, `/runner/calls/${call_id}/extend`, { lease_id, lease_secs: 60 });
-  expect(extended.status).toBe(200);
-  expect(Date.parse(extended.json.lease_expires_at)).toBeGreaterThan(Date.now() + 100_000);
-  await database.moveClock(100);
-  expect((await lease(gateway)).json.calls).toEqual([]);
-  expect((await ask(gateway, `/runner/calls/${call_id}/complete`, { lease_id })).status).toBe(200);
+  expect((await asRunner(gateway, `/runner/calls/${call_id}/complete`, { lease_id })).status).toBe(409);
 });
 
 test("a failure with retry is leased again, one without is dead-lettered with the runner's error for the operator", async () => {
@@ -223,7 +193,7 @@ test("a failure with retry is leased again, one without is dead-lettered with th
   const paid = await pay(gateway);
   const [first] = (await lease(gateway)).json.calls;
   const fail = (call: { call_id: number; lease_id: string }, retry: boolean) =>
-    ask(gateway, `/runner/calls/${call.call_id}/fail`, {
+    asRunner(gateway, `/runner/calls/${call.call_id}/fail`, {
       lease_id: call.lease_id,
       error: 'no\u001b[31m luck',
       retry,
@@ -298,10 +268,10 @@ test('another runner sees neither the calls nor the leases of this one', async (
     ['complete', { lease_id }],
     ['fail', { lease_id, error: 'x', retry: false }],
   ] as const) {
-    const answer = await ask(gateway, `/runner/calls/${call_id}/${path}`, body, otherToken);
+    const answer = await asRunner(gateway, `/runner/calls/${call_id}/${path}`, body, otherToken);
     expect(answer).toMatchObject({ status: 409, json: { code: 'lease_lost' } });
   }
-  expect((await ask(gateway, `/runner/calls/${call_id}/complete`, { lease_id })).status).toBe(200);
+  expect((await asRunner(gateway, `/runner/calls/${call_id}/complete`, { lease_id })).status).toBe(200);
 });
 
 const anyGateway = useShared(async () => start(await createDatabase()));
@@ -348,7 +318,7 @@ test.each([
     'invalid_request',
   ],
 ])('a request with %s is refused', async (_, path, body, bearer, status, code) => {
-  expect(await ask(anyGateway(), path, body, bearer)).toMatchObject({ status, json: { code } });
+  expect(await asRunner(anyGateway(), path, body, bearer)).toMatchObject({ status, json: { code } });
 });
 
 test('a result over the limit is refused, and the lease continues', async () => {
@@ -356,7 +326,7 @@ test('a result over the limit is refused, and the lease continues', async () => 
   await pay(gateway);
   const [{ call_id, lease_id }] = (await lease(gateway)).json.calls;
   const complete = (bytes: number) =>
-    ask(gateway, `/runner/calls/${call_id}/complete`, {
+    asRunner(gateway, `/runner/calls/${call_id}/complete`, {
       lease_id,
       result: { body_base64: Buffer.alloc(bytes).toString('base64') },
     });

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { issueOperatorToken, revokeOperatorToken } from '../../../src/accounts/use-cases/operator-tokens.ts';
 import { writerRole } from '../../../src/ledger/store/database.ts';
 import { openLane } from '../../../src/ledger/store/lane.ts';
+import { failCall, leaseOne } from '../../support/leases.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
@@ -17,6 +18,7 @@ function start(database: TestDatabase): Promise<TestGateway> {
   return startTestGateway({
     database,
     chain,
+    isDocumented: true,
     tables: '[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"',
     env: { RUNNER_TOKEN: runnerToken },
   });
@@ -41,15 +43,9 @@ async function withToken<T>(
 /** Pays for a call that its runner refuses for good. */
 async function deadLetter(gateway: TestGateway): Promise<number> {
   await payFor(gateway, '/x402/jobs/1/0');
-  const headers = { 'content-type': 'application/json', ...bearer(runnerToken) };
-  const leases = await gateway.post('/runner/leases', {
-    body: '{"max":1,"lease_secs":60,"wait_secs":5}',
-    headers,
-  });
-  const [{ call_id, lease_id }] = leases.json.calls;
-  const body = JSON.stringify({ lease_id, error: 'the model is missing', retry: false });
-  expect((await gateway.post(`/runner/calls/${call_id}/fail`, { body, headers })).status).toBe(200);
-  return call_id as number;
+  const leased = await leaseOne(gateway);
+  await failCall(gateway, leased, { error: 'the model is missing' });
+  return leased.call_id;
 }
 
 test("an operator lists dead letters with the runner's error, and enqueues them again", async () => {

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import { asRunner, leasingRunner } from '../../support/leases.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { runnerSecret, startTestGateway } from '../../support/gateway.ts';
+import { startTestGateway } from '../../support/gateway.ts';
 import { eventually } from '../../support/wait.ts';
 import { pay } from '../../app/workers/relay-support.ts';
 
@@ -21,14 +22,10 @@ test('of many requests that wait one looks for a call that is released, and each
       "do $$ begin execute format('alter database %I set track_functions = pl', current_database()); end $$",
     ),
   );
-  const tables = '[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"';
-  const gateway = await startTestGateway({ database, chain, tables });
+  const gateway = await startTestGateway({ database, chain, tables: leasingRunner });
   const got: number[] = [];
   const lease = async (): Promise<void> => {
-    const { json } = await gateway.post('/runner/leases', {
-      body: JSON.stringify({ max: 1, lease_secs: 60, wait_secs: 30 }),
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${runnerSecret}` },
-    });
+    const { json } = await asRunner(gateway, '/runner/leases', { max: 1, lease_secs: 60, wait_secs: 30 });
     for (const { call_id: callId } of json.calls) got.push(callId);
   };
   const waiting = 50;

@@ -9,23 +9,16 @@ import { receiptKeysOf } from '../../../src/payments/use-cases/receipt-keys.ts';
 import { createStreamWatch, type StreamWatch } from '../../../src/calls/use-cases/stream-watch.ts';
 import { createSharedReads } from '../../../src/base/runtime/shared-reads.ts';
 import { queriesOn } from '../../../src/ledger/store/database.ts';
+import { completeCall, failCall, leaseOne, leasingRunner, paid } from '../../support/leases.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
-import { header, payFor, quoteAndSign } from '../../support/payer.ts';
+import { header, quoteAndSign } from '../../support/payer.ts';
 import { eventually } from '../../support/wait.ts';
 
 const chain = useChain();
-const token = 'a-secret-of-the-test-runner-of-length';
 const job = '/x402/jobs/1/0';
-const leased = `
-[[runners]]
-name = "poller"
-services = [1]
-mode = "lease"
-token = "env:RUNNER_TOKEN"
-`;
 
 async function start(
   database: TestDatabase,
@@ -36,51 +29,15 @@ async function start(
     database,
     chain,
     quiet,
-    tables: `${leased}\n${tables}`,
+    isDocumented: true,
+    tables: `${leasingRunner}\n${tables}`,
     constants: { limits },
-    env: { RUNNER_TOKEN: token },
   });
   onTestFinished(async () => void (await gateway.stop()));
   return gateway;
 }
 
-function asRunner(gateway: TestGateway, path: string, body: object): Promise<Answer> {
-  return gateway.post(path, {
-    body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-  });
-}
-
-interface Leased {
-  readonly call_id: number;
-  readonly lease_id: string;
-}
-
-async function leaseOne(gateway: TestGateway): Promise<Leased> {
-  const leases = await asRunner(gateway, '/runner/leases', { max: 1, lease_secs: 60, wait_secs: 30 });
-  expect(leases.json.calls).toHaveLength(1);
-  return leases.json.calls[0];
-}
-
-async function complete(gateway: TestGateway, { call_id, lease_id }: Leased, text = 'done'): Promise<void> {
-  const result = { content_type: 'text/plain', body_base64: Buffer.from(text).toString('base64') };
-  const answer = await asRunner(gateway, `/runner/calls/${call_id}/complete`, { lease_id, result });
-  expect(answer.status).toBe(200);
-}
-
-const fail = (gateway: TestGateway, { call_id, lease_id }: Leased): Promise<Answer> =>
-  asRunner(gateway, `/runner/calls/${call_id}/fail`, { lease_id, retry: false, error: 'cannot' });
-
 const textOf = (answer: Answer): string => Buffer.from(answer.json.result.body_base64, 'base64').toString();
-
-async function paid(gateway: TestGateway): Promise<{ path: string; bearer: Record<string, string> }> {
-  const { status, json } = await payFor(gateway, job);
-  expect(status).toBe(202);
-  return {
-    path: `/x402/receipts/${json.quote_digest}`,
-    bearer: { authorization: `Bearer ${json.receipt_token}` },
-  };
-}
 
 /** True if the promise has not settled yet. */
 function isOpen(promise: Promise<unknown>): Promise<boolean> {
@@ -94,7 +51,7 @@ test('a receipt that is waited for comes with its result when a runner of anothe
   const waiting = gateway.get(`${path}?wait_secs=60`, bearer);
   const call = await leaseOne(other);
   expect(await isOpen(waiting)).toBe(true);
-  await complete(other, call);
+  await completeCall(other, call);
   const answer = await waiting;
   expect([answer.status, answer.json.state, textOf(answer)]).toEqual([200, 'completed', 'done']);
 });
@@ -105,7 +62,7 @@ test('a waited-for receipt comes in its present state when its time is over, and
   const early = await gateway.get(`${path}?wait_secs=1`);
   expect([early.status, early.json.state]).toEqual([200, 'enqueued']);
   const waiting = gateway.get(`${path}?wait_secs=60`);
-  await fail(gateway, await leaseOne(gateway));
+  await failCall(gateway, await leaseOne(gateway));
   expect((await waiting).json.state).toBe('dead_lettered');
   expect((await gateway.get(`${path}?wait_secs=60`)).json.state).toBe('dead_lettered');
 });
@@ -138,7 +95,7 @@ test('one client has only so many requests that wait, and all clients together t
   waiting.push(from('203.0.113.2'));
   await eventually(async () => expect((await from('203.0.113.3')).status).toBe(429));
   expect((await gateway.get(path, { 'x-forwarded-for': '203.0.113.1' })).status).toBe(200);
-  await complete(gateway, await leaseOne(gateway));
+  await completeCall(gateway, await leaseOne(gateway));
   expect((await Promise.all(waiting)).map(({ json }) => json.state)).toEqual(Array(3).fill('completed'));
   // their places are free again
   expect((await from('203.0.113.3')).status).toBe(200);
@@ -150,7 +107,7 @@ test('a paid request that prefers to wait has the result in a 200 with every fie
   const send = (prefer: string) =>
     gateway.post(job, { body: 'a body', headers: { ...header(payment), prefer } });
   const waiting = send('respond-async, wait=60');
-  await complete(gateway, await leaseOne(gateway), 'the result');
+  await completeCall(gateway, await leaseOne(gateway), 'the result');
   const answer = await waiting;
   expect([answer.status, answer.json.status, textOf(answer)]).toEqual([200, 'completed', 'the result']);
   expect(answer.headers.get('preference-applied')).toBe('wait=60');
@@ -182,7 +139,7 @@ test('a paid request whose result is not ready in time, or is a dead letter, get
   const malformed = await send('wait=soon');
   expect([malformed.status, malformed.headers.get('preference-applied')]).toEqual([202, null]);
   const waiting = send('wait=9999');
-  await fail(gateway, await leaseOne(gateway));
+  await failCall(gateway, await leaseOne(gateway));
   const dead = await waiting;
   expect([dead.status, dead.json.status, dead.headers.get('preference-applied')]).toEqual([
     202,
@@ -203,7 +160,7 @@ test('a paid request that prefers to wait is answered immediately where no place
   });
   expect([answer.status, answer.headers.get('preference-applied')]).toEqual([202, null]);
   expect(await isOpen(holder)).toBe(true);
-  await complete(gateway, await leaseOne(gateway));
+  await completeCall(gateway, await leaseOne(gateway));
   expect((await holder).json.state).toBe('completed');
 });
 
@@ -211,7 +168,7 @@ test('a payment that is sent again without the secret of its offer gets no resul
   const gateway = await start(await createDatabase());
   const payment = await quoteAndSign(gateway, job, 'a body');
   const first = gateway.post(job, { body: 'a body', headers: { ...header(payment), prefer: 'wait=60' } });
-  await complete(gateway, await leaseOne(gateway));
+  await completeCall(gateway, await leaseOne(gateway));
   expect((await first).status).toBe(200);
   const stranger = structuredClone(payment);
   delete (stranger.accepted.extra as Record<string, unknown>)['offerSecret'];
@@ -222,21 +179,12 @@ test('a payment that is sent again without the secret of its offer gets no resul
   expect([answer.status, answer.json]).toEqual([202, { status: 'accepted' }]);
 });
 
-test('a client that left after its 202 finds its result an hour later', async () => {
-  const database = await createDatabase();
-  const gateway = await start(database);
-  const { path, bearer } = await paid(gateway);
-  await complete(gateway, await leaseOne(gateway));
-  await database.moveClock(3_600);
-  expect(textOf(await gateway.get(`${path}?wait_secs=60`, bearer))).toBe('done');
-});
-
 test('a client that comes back after the life of its result learns that it was deleted, and when; the ledger has an event about it', async () => {
   const database = await createDatabase();
   const keepDay = '[retention]\nresults_days = 1';
   const gateway = await start(database, keepDay);
   const { path, bearer } = await paid(gateway);
-  await complete(gateway, await leaseOne(gateway));
+  await completeCall(gateway, await leaseOne(gateway));
   await database.moveClock(25 * 3_600);
   // prunes as it starts, as any gateway does in its turn
   await start(database, keepDay);
@@ -304,7 +252,7 @@ test('an event stream has each state of a receipt until the final one with its r
   const whole = eventsOf(response, (text) => (streamed = text));
   const call = await leaseOne(gateway);
   await eventually(() => expect(streamed).toContain('"state":"delivered"'));
-  await complete(gateway, call);
+  await completeCall(gateway, call);
   const events = await whole;
   expect(events.map(({ data }) => data.state)).toEqual(['enqueued', 'delivered', 'completed']);
   expect(events.map(({ event }) => event)).toEqual(['state', 'state', 'final']);
@@ -366,7 +314,7 @@ test('three hundred who wait for one receipt read it once when they are woken, a
   const [before, beforeMs] = [queries, performance.now()];
   const call = await leaseOne(gateway);
   await eventually(() => expect(waits).toBe(600));
-  await complete(gateway, call);
+  await completeCall(gateway, call);
   const results = (await Promise.all(waiting)).map((reading) => reading?.receipt.result);
   const result = { content_type: 'text/plain', body_base64: 'ZG9uZQ==' };
   expect(results).toEqual(Array.from(waiting, () => result));

@@ -9,6 +9,7 @@ import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
 import { header, offerOf, type Payment, payer, signOffer, type SignOptions } from '../../support/payer.ts';
 
 const chain = useChain();
+const documented = { chain, isDocumented: true };
 const job = '/x402/jobs/1/0';
 const secsFromNow = (secs: number) => String(Math.floor(Date.now() / 1_000) + secs);
 
@@ -59,7 +60,7 @@ const badPayments: readonly [
 ];
 
 test('a payment with anything wrong in it is refused with the reason, recorded and not charged', async () => {
-  const { database, gateway } = await startWithDatabase({ chain });
+  const { database, gateway } = await startWithDatabase({ ...documented });
   const before = await chain.balance(payTo);
   for (const [name, reason, change, signed] of badPayments) {
     const offer = offerOf(await gateway.post(job, { body: 'x' }));
@@ -76,20 +77,8 @@ test('a payment with anything wrong in it is refused with the reason, recorded a
   expect(events.some(({ type }) => type === 'settlement_started')).toBe(false);
 });
 
-test('any value other than a payment in place of one is a 402 with a new quote', async () => {
-  const gateway = await startTestGateway({ database: await createDatabase(), chain });
-  for (const [name, value, reason] of [
-    ['garbage', '!!!!', 'undecodable_payment'],
-    ['a header of 20 kB', 'A'.repeat(20_000), 'payment_header_too_large'],
-  ] as const) {
-    const answer = await gateway.post(job, { body: 'x', headers: { 'payment-signature': value } });
-    expect([name, answer.status, answer.json.reason]).toEqual([name, 402, reason]);
-    expect(offerOf(answer).accepts).toHaveLength(2);
-  }
-});
-
 test("oversized headers are 431 in the gateway's error format", async () => {
-  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const gateway = await startTestGateway({ database: await createDatabase(), ...documented });
   const { port } = new URL(gateway.url);
   const raw = await new Promise<string>((resolve, reject) => {
     let text = '';
@@ -106,7 +95,7 @@ test("oversized headers are 431 in the gateway's error format", async () => {
 });
 
 test('a disabled job is 403, with a payment and without, and on its price', async () => {
-  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const gateway = await startTestGateway({ database: await createDatabase(), ...documented });
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
   const before = await chain.balance(payTo);
   const disabled = { status: 403, json: { code: 'x402_disabled' } };
@@ -118,7 +107,7 @@ test('a disabled job is 403, with a payment and without, and on its price', asyn
 });
 
 test('a quote of one job does not pay for another', async () => {
-  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const gateway = await startTestGateway({ database: await createDatabase(), ...documented });
   const payment = await signOffer(offerOf(await gateway.post('/x402/jobs/1/1', { body: 'x' })));
   const before = await chain.balance(payTo);
   const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
@@ -128,7 +117,7 @@ test('a quote of one job does not pay for another', async () => {
 
 test('a body over the limit is 413 and recorded; one at the limit is accepted', async () => {
   const { database, gateway } = await startWithDatabase({
-    chain,
+    ...documented,
     tables: '[limits]\nmax_body_bytes = 1024\nrequests_per_minute = 0',
   });
   const large = await gateway.post(job, { body: 'x'.repeat(1_025) });
@@ -139,7 +128,7 @@ test('a body over the limit is 413 and recorded; one at the limit is accepted', 
 });
 
 test('a request that stops in the middle of its body is not charged and appends nothing', async () => {
-  const { gateway } = await startWithDatabase({ chain });
+  const { gateway } = await startWithDatabase({ ...documented });
   const payment = await signOffer(offerOf(await gateway.post(job, { body: 'the whole body' })));
   const before = await chain.balance(payTo);
   const value = header(payment)['payment-signature'] ?? '';
@@ -157,22 +146,11 @@ test('a request that stops in the middle of its body is not charged and appends 
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ quoted: 1, accepted: 1 });
 });
 
-test('a payer without enough money is refused at verify and not charged', async () => {
-  const gateway = await startTestGateway({ database: await createDatabase(), chain });
-  const account = privateKeyToAccount(`0x${'42'.repeat(32)}`);
-  const payment = await signOffer(offerOf(await gateway.post(job, { body: 'x' })), { account });
-  const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
-  expect(answer).toMatchObject({
-    status: 402,
-    json: { code: 'payment_invalid', reason: expect.stringMatching(/balance|funds/) },
-  });
-});
-
 const from = (ip: string) => ({ 'x-forwarded-for': ip });
 
 test('a client over its budget of unpaid requests gets a 429; a client that pays does not', async () => {
   const { gateway } = await startWithDatabase({
-    chain,
+    ...documented,
     tables: '[limits]\nrequests_per_minute = 5',
   });
   const asked = [];

@@ -62,7 +62,7 @@ test('the circuit breaker opens after repeated failures: payments are 503 immedi
   expect((await gateway.get('/x402/ready')).status).toBe(200);
   expect(circuitLogs()).toMatchObject([{ level: 40, cause: 'status_502' }]);
   const told = () => database.pool.query('select kind from tollbook.alert').then(({ rows }) => rows);
-  await eventually(async () => expect(await told()).toContainEqual({ kind: 'circuit_open' }));
+  await eventually(async () => expect(await told()).toContainEqual({ kind: 'facilitator_trouble' }));
 
   for (const each of ['supported', 'verify', 'settle'] as const) proxy.faults[each] = 'pass';
   await eventually(async () => {

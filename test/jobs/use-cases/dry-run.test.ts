@@ -6,11 +6,12 @@ import { allEvents } from '../../support/invariants.ts';
 import { header, offerOf, signOffer } from '../../support/payer.ts';
 
 const chain = useChain();
+const documented = { chain, isDocumented: true };
 const dry = (index: number) => `/x402/jobs/1/${index}/auth-dry-run`;
 
 async function start(tables?: string) {
   const { database, gateway } = await startWithDatabase({
-    chain,
+    ...documented,
     jobs: restrictedJobs(chain),
     ...(tables ? { tables } : {}),
   });

@@ -21,6 +21,7 @@ const schema = {
 async function start(tables = '', keyed: Partial<TestGatewayOptions> = {}) {
   const { database, gateway } = await startWithDatabase({
     chain,
+    isDocumented: true,
     jobs: `[job_prices.1]
 0 = "1000000000000000"
 1 = "1"

@@ -236,9 +236,7 @@ test('a client that is not ours pays exactly the issued quote at its address, at
   ]);
   expect(both.filter(({ status }) => status === 202)).toHaveLength(1);
   expect((await chain.balance(payTo)) - before).toBe(2n * amount);
-  const { accepted, payload } = await signOffer(offer);
-  const v1 = { x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload };
-  const own = await issuer.post(pathOf(raced), { headers: v1Header(v1) });
+  const own = await issuer.post(pathOf(raced), { headers: v1Header(await signOffer(offer)) });
   expect(own.status).toBe(202);
   expect(own.json.status).toBe('accepted');
   expect(own.json.quote_digest).not.toBe(raced.digest);

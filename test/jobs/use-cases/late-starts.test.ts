@@ -160,11 +160,11 @@ test('a payment whose start was decided in time and is committed late is never r
 test('a version 1 payment of an earlier price whose start waits for the ledger past the end of that price is never settled', async () => {
   const database = await createDatabase();
   const [earlier, other] = await twoGateways(database);
-  const { accepted, payload } = await signOffer(offerOf(await earlier.post(job, { body: 'x' })));
+  const { payload } = await signOffer(offerOf(await earlier.post(job, { body: 'x' })));
   await Promise.all([earlier.stop(), other.stop()]);
   const gateways = await twoGateways(database, { change: atTwicePrice });
   const before = await chain.balance(payTo);
-  const headers = v1Header({ x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload });
+  const headers = v1Header({ payload });
   const send = ({ post }: TestGateway) => post(job, { body: 'x', headers });
   const release = await holdLane(database);
   for (const answer of await held(database, gateways, send, { secs: 75, release }))

@@ -1,20 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { giveBack } from '../../finance/use-cases/refunds/support.ts';
 import { useChain } from '../../support/devnet.ts';
-import { payTo } from '../../support/gateway.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 import { landInLongTransaction } from '../../support/onchain.ts';
 import { quoteAndSign } from '../../support/payer.ts';
 import { tollbook } from '../../support/program.ts';
 import { eventually } from '../../support/wait.ts';
-import {
-  behindProxy,
-  digestOf,
-  job,
-  pay,
-  price,
-  reaches,
-} from '../../payments/use-cases/settlement-support.ts';
+import { behindProxy, digestOf, job, pay, reaches } from '../../payments/use-cases/settlement-support.ts';
 
 const chain = useChain();
 
@@ -42,14 +34,5 @@ describe('a payment that a stranger landed in a transaction with more logs than 
       ).toMatchObject({ code: 0 }),
     );
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  });
-
-  test('before it reached the gateway is accepted, and charged once', async () => {
-    const { gateway } = await behindProxy(chain);
-    const payment = await quoteAndSign(gateway, job, 'x');
-    const before = await chain.balance(payTo);
-    await landInLongTransaction(chain.rpcUrl, payment);
-    expect((await pay(gateway, payment)).status).toBe(202);
-    expect(await chain.balance(payTo)).toBe(before + price);
   });
 });

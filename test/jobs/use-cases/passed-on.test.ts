@@ -243,9 +243,7 @@ test.each(['eip712', 'jws'] as const)(
 test('receipts name the transaction where the operator wants it, also to a client of version 1', async () => {
   const { gateway } = await start('', signing('eip712', 'receipt_transaction = true'));
   const offer = offerOf(await gateway.post(job, { body, headers: json }));
-  const { accepted, payload } = await signOffer(offer);
-  const v1 = { x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload };
-  const paid = await gateway.post(job, { body, headers: { ...json, ...v1Header(v1) } });
+  const paid = await gateway.post(job, { body, headers: { ...json, ...v1Header(await signOffer(offer)) } });
   expect(paid.status).toBe(202);
   const settled = decodePaymentResponseHeader(paid.headers.get('x-payment-response') ?? '');
   expect(settled.extensions?.['offer-receipt']).toMatchObject({

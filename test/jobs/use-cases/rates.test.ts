@@ -53,9 +53,7 @@ test('a payer pays what one gateway quoted where the rate moves by 10 % before t
 
   const paid = await second.post(job, { body: 'x', headers: header(await signOffer(offer)) });
   expect(paid).toMatchObject({ status: 202, json: { payment: { amount: '3264000' } } });
-  const { accepted, payload } = await signOffer(offerV1);
-  const v1 = { x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload };
-  const paidV1 = await second.post(job, { body: 'y', headers: v1Header(v1) });
+  const paidV1 = await second.post(job, { body: 'y', headers: v1Header(await signOffer(offerV1)) });
   expect(paidV1).toMatchObject({ status: 202, json: { payment: { amount: '3264000' } } });
 
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
@@ -100,16 +98,10 @@ test('the offer of a token whose source is frozen beyond its age is gone from ev
   expect(refused).toMatchObject({ status: 503, json: { code: 'no_current_rate' } });
   expect(refused.headers.get('retry-after')).toBe('5');
   const payment = await signOffer(offer);
-  const { accepted, payload } = payment;
+  const { payload } = payment;
   for (const value of ['abc', '0x31ce00', '1e6', `1${'0'.repeat(90)}`, '3264001']) {
     const signed = { ...payload, authorization: { ...payload.authorization, value } };
-    const v1 = v1Header({
-      x402Version: 1,
-      scheme: accepted.scheme,
-      network: 'base-sepolia',
-      payload: signed,
-    });
-    const answer = await gateway.post(job, { body: 'x', headers: v1 });
+    const answer = await gateway.post(job, { body: 'x', headers: v1Header({ payload: signed }) });
     expect(answer).toMatchObject({ status: 503, json: { code: 'no_current_rate' } });
   }
   const paid = await gateway.post(job, { body: 'x', headers: header(payment) });
@@ -152,10 +144,7 @@ test('sources that disagree take their token out of the offers immediately, and 
 
   // a version 1 payment names no token: its signature does
   expect(answer.json.accepts).toEqual([expect.objectContaining({ asset: chain.secondToken })]);
-  const signV1 = async () => {
-    const { accepted, payload } = await signOffer(offerOf(answer));
-    return v1Header({ x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload });
-  };
+  const signV1 = async () => v1Header(await signOffer(offerOf(answer)));
   const paid = { status: 202, json: { payment: { amount: '3264000', symbol: 'EURC' } } };
   expect(await gateway.post(job, { body: 'x', headers: await signV1() })).toMatchObject(paid);
   const late = await signV1();
@@ -174,7 +163,6 @@ test('a payment that landed is recognised by a ledger that lost it, also in a to
   for (const headers of [header(payment), header(paymentV1)])
     expect((await offering.post(job, { body: 'x', headers })).status).toBe(202);
 
-  const v1 = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: paymentV1.payload };
   const source = await startRateSource('');
   const change = (text: string): string =>
     `${text.replace('rate_per_native_unit = "3200.00"', '')}\n`.replaceAll(
@@ -185,7 +173,7 @@ test('a payment that landed is recognised by a ledger that lost it, also in a to
   const named = await gateway.post(job, { body: 'x', headers: header(payment) });
   expect(named).toMatchObject({ status: 503, json: { code: 'payment_unrecorded' } });
   // version 1 names no offer: the payee is this ledger's alone
-  const unnamed = await gateway.post(job, { body: 'x', headers: v1Header(v1) });
+  const unnamed = await gateway.post(job, { body: 'x', headers: v1Header(paymentV1) });
   expect(unnamed).toMatchObject({ status: 409, json: { code: 'payment_recovered' } });
 });
 

@@ -10,6 +10,7 @@ import { ask, freeModel, oneModel } from '../../support/chat-gateway.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { documentOf } from '../../support/documented.ts';
+import { fillDisk } from '../../support/full-disk.ts';
 import { startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
 import { payTo, startTestGateway, type TestGateway, startWithDatabase } from '../../support/gateway.ts';
 import { operatorOf } from '../../support/operator.ts';
@@ -80,7 +81,7 @@ test("one customer's stale call and an absent facilitator leave two gateways rea
         status: 'degraded',
         since: expect.any(String),
         facilitator: { ok: false, detail: 'unavailable: status_502', since: expect.any(String) },
-        outbox: { ok: false, open_calls: 1, services: [{ service_id: 1, waiting_calls: 1 }] },
+        outbox: { open_calls: 1, services: [{ service_id: 1, waiting_calls: 1 }] },
         runners: [{ name: 'poller', mode: 'lease', services: [1], is_paused: false }],
       });
       return answer;
@@ -141,12 +142,7 @@ test('a full disk, which an append or the heartbeat meets first, makes a gateway
   const { database, gateway } = await startWithDatabase({ chain });
   await eventually(async () => expect(await isReady(gateway)).toBe(true));
   for (const table of ['event', 'gateway_process']) {
-    await database.asOwner((owner) =>
-      owner.query(`
-        create or replace function tollbook.disk_full() returns trigger language plpgsql as
-          $$ begin raise exception 'No space left on device' using errcode = '53100'; end $$;
-        create trigger disk_full before insert or update on tollbook.${table} execute function tollbook.disk_full()`),
-    );
+    const empty = await fillDisk(database, [table]);
     const asked = gateway.post('/x402/jobs/1/0', { body: 'x' });
     await eventually(async () =>
       expect(await gateway.get('/x402/ready')).toMatchObject({
@@ -154,7 +150,7 @@ test('a full disk, which an append or the heartbeat meets first, makes a gateway
         json: { database: { ok: false, detail: 'it takes no writes (53100)' } },
       }),
     );
-    await database.asOwner((owner) => owner.query(`drop trigger disk_full on tollbook.${table}`));
+    await empty();
     expect((await asked).status).toBe(402);
     await eventually(async () => expect(await isReady(gateway)).toBe(true));
   }

@@ -160,7 +160,7 @@ describe('a landed payment is public, and buys nothing for a stranger who sends 
     const other = await startTestGateway({ database: await createDatabase(), chain });
     const { accepted, payload } = await quoteAndSign(other, job, 'x');
     await landPayment(chain.rpcUrl, { accepted, payload } as Payment);
-    const headers = v1Header({ x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload });
+    const headers = v1Header({ payload });
     const sendTo = async (top: string) => {
       const gateway = await startTestGateway({ database: await createDatabase(), chain, top });
       return gateway.post(job, { body: 'x', headers });

@@ -86,17 +86,6 @@ test('a job that is disabled by a reload is refused immediately, and its started
   expect(answer).toMatchObject({ status: 403, json: { code: 'x402_disabled' } });
 });
 
-test('a reload returns the TOML names of changed keys that require a restart', async () => {
-  const { database, gateway } = await startWithDatabase({ chain });
-  const other = await testConfig({
-    database,
-    chain,
-    top: 'shutdown_grace_secs = 7\npay_to_exclusive = false\nquote_ttl_secs = 60\npayment_identifier = "required"',
-    facilitatorUrl: 'http://127.0.0.1:9',
-  });
-  expect(await gateway.reload(other)).toEqual(['shutdown_grace_secs', 'facilitator_url', 'pay_to_exclusive']);
-});
-
 test('a refused configuration is recorded, and changes nothing', async () => {
   const { database, gateway } = await startWithDatabase({ chain });
   const before = (await gateway.get(`${job}/price`)).json;

@@ -43,6 +43,7 @@ const jobs = [0, 1].map((jobIndex) => ({
   inUsd: false,
   route: undefined,
   url: undefined,
+  priced: undefined,
   priceWei: 10n ** 15n,
   options: [option],
   input: undefined,

@@ -22,6 +22,7 @@ import { header, offerOf, payer, payFor, signOffer, v1Header } from '../../suppo
 import { eventually } from '../../support/wait.ts';
 
 const chain = useChain();
+const documented = { chain, isDocumented: true };
 const job = '/x402/jobs/1/0';
 const price = 3_264_000n;
 
@@ -31,8 +32,8 @@ async function signV1(
   { body = 'x', option = 0, from }: { body?: string; option?: number; from?: string } = {},
 ) {
   const offer = offerOf(await gateway.post(job, { body }));
-  const { accepted, payload } = await signOffer(offer, { option, ...(from && { signed: { from } }) });
-  return { v1: { x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload }, payload };
+  const { payload } = await signOffer(offer, { option, ...(from && { signed: { from } }) });
+  return { v1: { payload }, payload };
 }
 
 /** A version 1 client reads only the body: the version 2 header is removed. */
@@ -44,7 +45,7 @@ const bodyOnly: typeof fetch = async (input, init) => {
 };
 
 test('the official client in version 1 pays through with a real transfer', async () => {
-  const { database, gateway } = await startWithDatabase({ chain });
+  const { database, gateway } = await startWithDatabase({ ...documented });
   const before = await chain.balance(payTo);
   const client = x402Client.fromConfig({
     schemes: [
@@ -76,7 +77,7 @@ test('the official client in version 1 pays through with a real transfer', async
 });
 
 test('the body of a 402 offers version 1 clients one token of each network, under its version 1 name', async () => {
-  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const gateway = await startTestGateway({ database: await createDatabase(), ...documented });
   const { json } = await gateway.post(job, { body: 'x' });
   expect(json).toMatchObject({ x402Version: 1, code: 'payment_required', error: expect.any(String) });
   expect(json.accepts).toEqual([
@@ -97,7 +98,7 @@ test('the body of a 402 offers version 1 clients one token of each network, unde
 });
 
 test('a version 1 payment gets its own digest, and leaves the quote of another client open', async () => {
-  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const gateway = await startTestGateway({ database: await createDatabase(), ...documented });
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
   const digest = offer.accepts[0]?.extra['quoteDigest'];
   const { v1 } = await signV1(gateway);
@@ -113,14 +114,16 @@ test('a version 1 payment gets its own digest, and leaves the quote of another c
 });
 
 test('one authorization sent in both versions is one payment', async () => {
-  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const gateway = await startTestGateway({ database: await createDatabase(), ...documented });
   const before = await chain.balance(payTo);
   const payment = await signOffer(offerOf(await gateway.post(job, { body: 'x' })));
   expect((await gateway.post(job, { body: 'x', headers: header(payment) })).status).toBe(202);
-  const v1 = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: payment.payload };
-  const again = await gateway.post(job, { body: 'x', headers: v1Header(v1) });
+  const again = await gateway.post(job, { body: 'x', headers: v1Header({ payload: payment.payload }) });
   expect(again).toMatchObject({ status: 202, text: '{"status":"accepted"}' });
-  const elsewhere = await gateway.post(job, { body: 'other', headers: v1Header(v1) });
+  const elsewhere = await gateway.post(job, {
+    body: 'other',
+    headers: v1Header({ payload: payment.payload }),
+  });
   expect(elsewhere).toMatchObject({ status: 409, json: { code: 'payment_replay' } });
   expect((await chain.balance(payTo)) - before).toBe(price);
 });
@@ -133,7 +136,7 @@ const signed = async ({ json }: Answer, account = payer) => ({
 });
 
 test('a payer whose answer was lost gets the receipt and its token for a signature over a challenge; a stranger does not', async () => {
-  const { database, gateway } = await startWithDatabase({ chain });
+  const { database, gateway } = await startWithDatabase({ ...documented });
   const { v1, payload } = await signV1(gateway);
   const paid = await gateway.post(job, { body: 'x', headers: v1Header(v1) });
   const { quote_digest: digest, receipt_token: token } = paid.json as Record<string, string>;
@@ -173,7 +176,7 @@ test('a payer whose answer was lost gets the receipt and its token for a signatu
   expect(await ask('token', { payment: strange, signed: own.signed })).toMatchObject(again);
   const later = { ...own.signed, expires_at: own.signed.expires_at + 1 };
   expect(await ask('token', { payment, signed: later })).toMatchObject(again);
-  const elsewhere = await startTestGateway({ database: await createDatabase(), chain });
+  const elsewhere = await startTestGateway({ database: await createDatabase(), ...documented });
   const foreign = await elsewhere.post('/x402/receipts/token', {
     body: JSON.stringify({ payment }),
     headers: { 'content-type': 'application/json' },
@@ -185,7 +188,7 @@ test('a payer whose answer was lost gets the receipt and its token for a signatu
 });
 
 test('a contract wallet gets the token of its receipt for a signature that its contract accepts', async () => {
-  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const gateway = await startTestGateway({ database: await createDatabase(), ...documented });
   const wallet = await deployContract(chain.rpcUrl, smartWallet, [payer.address]);
   await chain.mint(wallet, 10_000_000n);
   const paid = await payFor(gateway, job, 'x', { signed: { from: wallet } });
@@ -211,7 +214,7 @@ test.each(['a restart', 'a reload'])(
   'over %s a version 1 payment keeps the price of a quote until the quote expires',
   async (change) => {
     const database = await createDatabase();
-    let gateway = await startTestGateway({ database, chain });
+    let gateway = await startTestGateway({ database, ...documented });
     const [early, late] = [await signV1(gateway), await signV1(gateway)];
     const dear = { database, chain, jobs: dearJob };
     if (change === 'a reload') await gateway.reload(await testConfig(dear));
@@ -242,7 +245,7 @@ test('a version 1 payment keeps the price of another gateway, until its token is
   const database = await createDatabase();
   const dear = { database, chain, jobs: dearJob };
   const changed = await startTestGateway(dear);
-  const gateway = await startTestGateway({ database, chain });
+  const gateway = await startTestGateway({ database, ...documented });
   const pay = ({ v1 }: Awaited<ReturnType<typeof signV1>>) =>
     changed.post(job, { body: 'x', headers: v1Header(v1) });
   const [early, late, again] = [await signV1(gateway), await signV1(gateway), await signV1(gateway)];
@@ -278,7 +281,7 @@ const withoutSecondRate = (text: string): string => {
 };
 
 test('a version 1 payment in the second token is taken in that token, at the price that it was offered: its signature says which it means, also of a contract wallet', async () => {
-  const { database, gateway } = await startWithDatabase({ chain });
+  const { database, gateway } = await startWithDatabase({ ...documented });
   const wallet = await deployContract(chain.rpcUrl, smartWallet, [payer.address]);
   await chain.mint(wallet, 10_000_000n, chain.secondToken);
   const [own, ofContract, early, late, earlyOfContract] = [

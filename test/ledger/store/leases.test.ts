@@ -52,6 +52,42 @@ test('a call waits while it is due and no valid lease holds it: one whose lease 
   expect(oldest?.oldestMs).toBeGreaterThan(90_000);
 });
 
+test.each(['written', 'decided'])(
+  'a call is released and leased in one append, whose batch is %s: no other lease gets it, and it ends under that lease',
+  async (way) => {
+    const { database, lane } = await databaseWithLane();
+    const stream = newStream();
+    const pay = { ...paidWith, payment: 'p' };
+    const add = { op: 'add', serviceId: 1, jobIndex: 0, bodyId: randomUUID() } as const;
+    const added = await lane.append({ stream, events: [refused()], call: { ...add, ...pay } });
+    const callId = added.outcome === 'ok' ? (added.call_id ?? 0) : 0;
+    const leaseId = randomUUID();
+    // what frees a claim is decided
+    const freed = way === 'decided' ? [{ ...claim, key: stream }] : [];
+    const lease = () =>
+      lane.append({
+        stream,
+        events: [refused()],
+        freed,
+        call: { op: 'lease', callId, leaseId, delayMs: 60_000 },
+      });
+    expect(await lease()).toMatchObject({ outcome: 'ok' });
+    expect(lane.state).toMatchObject({ openCalls: 1, unsettledCalls: 0 });
+    expect(await lease()).toEqual({ outcome: 'lease_lost' });
+    expect(await leaseCalls(database.pool, [1], 1, 60)).toEqual([]);
+    await database.moveClock(61);
+    const [next] = await leaseCalls(database.pool, [1], 1, 60);
+    expect(next).toMatchObject({ callId, attempt: 2, failures: 1 });
+    const complete = (id: string) =>
+      lane.append({ stream, events: [refused()], call: { op: 'complete', callId, leaseId: id } });
+    expect(await complete(leaseId)).toEqual({ outcome: 'lease_lost' });
+    expect(await complete(next?.leaseId ?? '')).toMatchObject({ outcome: 'ok' });
+    expect(lane.state).toMatchObject({ openCalls: 0, unsettledCalls: 0 });
+  },
+);
+
+const claim = { kind: 'payment', owner: 'o', scope: 's', binding: 'b' } as const;
+
 test('the figures have live leases and calls whose delivery failed by service, and the age of the oldest open settlement', async () => {
   const database = await createDatabase();
   const { pool } = database;

@@ -1,21 +1,23 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { openPool } from '../../../src/ledger/store/database.ts';
-import { migrate, pendingMigrations } from '../../../src/ledger/store/migrations.ts';
+import { migrate, pendingMigrations, rehearseMigration } from '../../../src/ledger/store/migrations.ts';
 import { readLogTip } from '../../../src/audit/store/log.ts';
 import { grantedWriterRole } from '../../../src/ledger/store/writer-role.ts';
-import { createDatabase } from '../../support/database.ts';
+import { createDatabase, withClient } from '../../support/database.ts';
+import { dumpSchema } from '../../support/schema-dump.ts';
 import { soonMs } from '../../support/time-limits.ts';
 
-/** A folder with further migrations, each a file. */
-function filesOf(files: Readonly<Record<string, string>>): URL {
+/** The repository's migrations with further files, or others in their place: names without the ending. */
+function filesWith(files: Readonly<Record<string, string>>): URL {
   const folder = mkdtempSync(path.join(tmpdir(), 'tollbook-migrations-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
+  cpSync('migrations', folder, { recursive: true });
   for (const [name, text] of Object.entries(files)) writeFileSync(path.join(folder, `${name}.sql`), text);
   return pathToFileURL(`${folder}/`);
 }
@@ -27,16 +29,115 @@ async function connect(url: string): Promise<pg.Client> {
   return client;
 }
 
-const further = { role: 'tollbook_writer', readerRole: 'tollbook_reader' };
+const shared = { role: 'tollbook_writer', readerRole: 'tollbook_reader' };
 
-test('each migration is committed by itself and has no limit of time, and a run after a failed one continues there', async () => {
+/** What a version before would find. */
+const stateOf = (url: string) =>
+  withClient(url, async (owner) => ({
+    schema: await dumpSchema(owner),
+    applied: (
+      await owner.query(`select name from tollbook.migration union all select name || encode(sha256, 'hex')
+        from tollbook.function_file order by 1`)
+    ).rows,
+  }));
+
+const functionFile = (definition: string) =>
+  `${definition}\ngrant execute on function tollbook.extra to tollbook_writer;\n`;
+const extraSql = (signature: string) =>
+  `create or replace function tollbook.extra(${signature}) returns int language sql as 'select 1';`;
+
+test('migrations, functions and grants are one transaction without a limit of time: after a fault in any of them all is as before', async () => {
   const { url, pool } = await createDatabase();
-  const timeout = `create table tollbook.extra as select current_setting('statement_timeout') as ms`;
-  const broken = filesOf({ '0100-good': timeout, '0101-bad': 'create table tollbook.half (); select 1/0' });
-  await expect(migrate(url, { ...further, folder: broken })).rejects.toThrow(/division by zero/);
-  const repaired = filesOf({ '0100-good': timeout, '0101-bad': 'create table tollbook.half ()' });
-  expect(await migrate(url, { ...further, folder: repaired })).toEqual(['0101-bad']);
-  expect((await pool.query('select ms from tollbook.extra')).rows).toEqual([{ ms: '0' }]);
+  const before = await stateOf(url);
+  const good = {
+    '0100-good': `create table tollbook.extra as select current_setting('statement_timeout') as ms`,
+  };
+  for (const [name, text] of [
+    ['0101-bad', 'create table tollbook.half (); select 1/0'],
+    ['functions/bad', `create or replace function tollbook.bad() returns int language sql as 'select 1/x';`],
+    ['functions/bad', `${extraSql('')}\ngrant execute on function tollbook.absent to tollbook_writer;`],
+  ] as const) {
+    await expect(migrate(url, { ...shared, folder: filesWith({ ...good, [name]: text }) })).rejects.toThrow(
+      /division by zero|column "x" does not exist|could not find a function named "tollbook.absent"/,
+    );
+    expect(await stateOf(url)).toEqual(before);
+  }
+  const repaired = filesWith({ ...good, 'functions/extra': functionFile(extraSql('')) });
+  const { ran } = await migrate(url, { ...shared, folder: repaired });
+  expect(ran).toEqual(['0100-good', 'functions/extra']);
+  expect((await pool.query('select ms, tollbook.extra() from tollbook.extra')).rows).toEqual([
+    { ms: '0', extra: 1 },
+  ]);
+});
+
+test('whatever changed in the form of a function, migrate leaves one of each name, with exactly the stated rights', async () => {
+  const { url } = await createDatabase();
+  const fresh = await stateOf(url);
+  const trigger = [
+    'create or replace function tollbook.stop() returns trigger language plpgsql as $$ begin return null; end $$;',
+    'create or replace trigger extra_stop before truncate on tollbook.lane execute function tollbook.stop();',
+    '',
+  ].join('\n');
+  const inFile = (definition: string) => ({ 'functions/extra': functionFile(trigger + definition) });
+  const forms = [
+    extraSql('p_one int'),
+    extraSql('p_one int, p_two int default 1'),
+    extraSql('p_other int, p_two int default 1'),
+    extraSql('p_other int').replace('returns int', 'returns bigint'),
+    extraSql('out p_one int, out p_two int').replace('returns int', '').replace('select 1', 'select 1, 2'),
+    extraSql('p_rows int[]').replace('returns int', 'returns table (n int)'),
+  ];
+  for (const form of forms) {
+    await migrate(url, { ...shared, folder: filesWith(inFile(form)) });
+    const { schema } = await stateOf(url);
+    expect(schema.match(/^create function tollbook\.extra\(.*$/gm)).toHaveLength(1);
+    expect(schema.match(/^grant execute on function tollbook\.extra\(.*$/gm)).toEqual([
+      expect.stringMatching(/to tollbook_writer;$/),
+    ]);
+    expect(schema).toContain('CREATE TRIGGER extra_stop');
+  }
+  await withClient(url, (owner) => owner.query('grant insert, delete on tollbook.event to tollbook_writer'));
+  const { ran } = await migrate(url, shared);
+  expect(ran).toEqual(['functions/extra']);
+  expect(await stateOf(url)).toEqual(fresh);
+});
+
+test('a function that an earlier fault left in two forms, or without any, is repaired by the next migrate', async () => {
+  const { url } = await createDatabase();
+  const fresh = await stateOf(url);
+  await withClient(url, (owner) =>
+    owner.query(`${extraSql('').replace('extra', 'append')} drop function tollbook.hold_leases`),
+  );
+  expect((await migrate(url, shared)).ran).toEqual(['functions/append', 'functions/hold_leases']);
+  expect(await stateOf(url)).toEqual(fresh);
+});
+
+test('a rehearsal names every change and what it cannot try, fails where migrate would, and changes nothing', async () => {
+  const { url } = await createDatabase();
+  const before = await stateOf(url);
+  const folder = filesWith({
+    '0100-table': `create table tollbook.extra (n int primary key); alter table tollbook.lane add extra int;
+      alter table tollbook.call_progress drop column fraction`,
+    '0101-index': '-- outside a transaction\ncreate index concurrently extra_n on tollbook.extra (n);\n',
+    'functions/clock': `${readFileSync('migrations/functions/clock.sql', 'utf8')}\n${extraSql('p_one int')}`,
+    'functions/hold_leases': '',
+  });
+  expect(await rehearseMigration(url, { ...shared, folder })).toEqual({
+    ran: ['0100-table', 'functions/clock', 'functions/hold_leases'],
+    notTried: ['0101-index'],
+    changes: [
+      expect.stringMatching(/^drop column tollbook\.call_progress\.fraction$/),
+      expect.stringMatching(/^drop function tollbook\.hold_leases\(/),
+      'create table tollbook.extra',
+      'create column tollbook.lane.extra',
+      'create function tollbook.extra(integer)',
+    ],
+    ms: expect.any(Number),
+  });
+  const broken = filesWith({ '0100-bad': 'select 1/0' });
+  await expect(rehearseMigration(url, { ...shared, folder: broken })).rejects.toThrow(/division by zero/);
+  expect(await stateOf(url)).toEqual(before);
+  expect(await rehearseMigration(url, shared)).toMatchObject({ ran: [], notTried: [], changes: [] });
 });
 
 test('a migration that waits for a lock holds appends up only briefly, and is applied once the lock is free', async () => {
@@ -45,8 +146,8 @@ test('a migration that waits for a lock holds appends up only briefly, and is ap
   await reader.query('begin');
   await reader.query('select from tollbook.lane');
   let isDone = false;
-  const folder = filesOf({ '0100-wide': 'alter table tollbook.lane add column extra int' });
-  const migrating = migrate(url, { ...further, folder }).finally(() => (isDone = true));
+  const folder = filesWith({ '0100-wide': 'alter table tollbook.lane add column extra int' });
+  const migrating = migrate(url, { ...shared, folder }).finally(() => (isDone = true));
   const waits: number[] = [];
   while (waits.length < 100 && Math.max(0, ...waits) < 200) {
     const start = performance.now();
@@ -56,18 +157,23 @@ test('a migration that waits for a lock holds appends up only briefly, and is ap
   expect(Math.max(...waits)).toBeLessThan(soonMs(0));
   expect(isDone).toBe(false);
   await reader.query('commit');
-  expect(await migrating).toEqual(['0100-wide']);
+  expect((await migrating).ran).toEqual(['0100-wide']);
 });
 
-test('a file that says so runs outside a transaction: an index is built while appends continue', async () => {
-  const { url, pool } = await createDatabase();
+test('a file that says so runs outside a transaction after all others: appends continue, and gateways start without it', async () => {
+  const { url } = await createDatabase();
   const text = `-- outside a transaction: the table is large
 drop index concurrently if exists tollbook.event_extra;
-create index concurrently event_extra on tollbook.event (type);
+create index concurrently event_extra on tollbook.event (extra);
 `;
-  expect(await migrate(url, { ...further, folder: filesOf({ '0100-index': text }) })).toEqual(['0100-index']);
-  const { rows } = await pool.query(
-    `select indisvalid from pg_index where indexrelid = 'tollbook.event_extra'::regclass`,
+  const added = { '0101-column': 'alter table tollbook.event add extra int' };
+  const broken = filesWith({ '0100-index': `${text}select 1/0;\n`, ...added });
+  await expect(migrate(url, { ...shared, folder: broken })).rejects.toThrow(/division by zero/);
+  expect(await withClient(url, (owner) => owner.query('select extra from tollbook.event'))).toBeDefined();
+  const { ran } = await migrate(url, { ...shared, folder: filesWith({ '0100-index': text, ...added }) });
+  expect(ran).toEqual(['0100-index']);
+  const { rows } = await withClient(url, (owner) =>
+    owner.query(`select indisvalid from pg_index where indexrelid = 'tollbook.event_extra'::regclass`),
   );
   expect(rows).toEqual([{ indisvalid: true }]);
 });
@@ -82,9 +188,10 @@ test('migrate of an older version refuses a database that a newer version has mi
     await owner.query(newer);
     return (await owner.query(functions)).rows;
   });
-  await expect(migrate(url, { role: 'tollbook_writer' })).rejects.toThrow(
-    /database is newer than this program: it has the migrations 9999-newer/,
-  );
+  for (const run of [migrate, rehearseMigration])
+    await expect(run(url, shared)).rejects.toThrow(
+      /database is newer than this program: it has the migrations 9999-newer/,
+    );
   await asOwner(async (owner) => {
     expect((await owner.query(functions)).rows).toEqual(before);
     expect((await owner.query('select tollbook.of_a_newer_version() as n')).rows).toEqual([{ n: 1 }]);
@@ -107,8 +214,8 @@ test('databases of one server have separate writer roles, and a copy gets its ow
   await admin.query(`create database ${first}`);
   await migrate(urlOf(first));
   await admin.query(`create database ${copy} template ${first}`);
-  expect((await migrate(urlOf(copy))).length).toBeGreaterThan(20);
-  expect(await migrate(urlOf(copy))).toEqual([]);
+  expect((await migrate(urlOf(copy))).ran).toEqual(['grants']);
+  expect((await migrate(urlOf(copy))).ran).toEqual([]);
   for (const name of names) {
     expect(await grantedWriterRole(urlOf(name))).toBe(`tollbook_writer_${name}`);
     const readAs = async (role: string) => {
@@ -145,20 +252,17 @@ async function ownedDatabase(rights = '') {
 
 test('a user that owns the database and may not create roles migrates it without the role, and gets the statements that complete it', async () => {
   const { admin, owner, role, url } = await ownedDatabase();
-  const notices: string[] = [];
-  const onNotice = (text: string): void => void notices.push(text);
-  expect((await migrate(url, { onNotice })).length).toBeGreaterThan(20);
+  const first = await migrate(url);
+  expect(first.ran.length).toBeGreaterThan(20);
   const given = `create role "${role}" nologin; grant "${role}" to "${owner}";`;
-  expect(notices).toEqual([expect.stringContaining(given)]);
-  expect(notices[0]).toContain('tollbook migrate');
+  expect(first.notice).toContain(given);
+  expect(first.notice).toContain('tollbook migrate');
   expect(await grantedWriterRole(url)).toBeUndefined();
   expect(await pendingMigrations(url)).toEqual([]);
   // again, and told again
-  expect(await migrate(url, { onNotice })).toEqual([]);
-  expect(notices).toHaveLength(2);
+  expect(await migrate(url)).toEqual({ ran: [], notice: first.notice });
   await admin.query(given);
-  expect((await migrate(url, { onNotice })).length).toBeGreaterThan(20);
-  expect(notices).toHaveLength(2);
+  expect(await migrate(url)).toEqual({ ran: ['grants'], notice: undefined });
   expect(await grantedWriterRole(url)).toBe(role);
   const pool = openPool({ url, role, maxConnections: 1 });
   onTestFinished(() => pool.end());
@@ -168,22 +272,19 @@ test('a user that owns the database and may not create roles migrates it without
 test('where an administrator has made the role, migrate creates none, and needs no right to', async () => {
   const { admin, owner, role, url } = await ownedDatabase();
   await admin.query(`create role ${role} nologin`);
-  const notices: string[] = [];
-  const onNotice = (text: string): void => void notices.push(text);
-  await migrate(url, { onNotice });
-  expect(notices).toEqual([expect.stringContaining(`grant "${role}" to "${owner}";`)]);
-  expect(notices[0]).not.toContain('create role');
+  const { notice } = await migrate(url);
+  expect(notice).toContain(`grant "${role}" to "${owner}";`);
+  expect(notice).not.toContain('create role');
   expect(await grantedWriterRole(url)).toBeUndefined();
   // the role has its rights already: nothing is to be migrated once the user is a member
   await admin.query(`grant ${role} to ${owner}`);
   expect(await grantedWriterRole(url)).toBe(role);
-  expect(await migrate(url, { onNotice })).toEqual([]);
-  expect(notices).toHaveLength(1);
+  expect(await migrate(url)).toEqual({ ran: [], notice: undefined });
 });
 
 test('a user that may create roles becomes a member that can work as the role', async () => {
   const { role, url } = await ownedDatabase('createrole');
-  await migrate(url, { onNotice: (text) => expect.unreachable(text) });
+  expect(await migrate(url)).toMatchObject({ notice: undefined });
   expect(await grantedWriterRole(url)).toBe(role);
   const pool = openPool({ url, role, maxConnections: 1 });
   onTestFinished(() => pool.end());

@@ -65,6 +65,7 @@ const step: fc.Arbitrary<Step> = fc.record({
     'add',
     'add',
     'release',
+    'lease',
     'check',
     'complete',
     'complete',
@@ -139,6 +140,7 @@ function callOf(
     return { op, ...facts, bodyId, body: hasBody ? body : undefined, caller: undefined, delayMs: 5_000 };
   }
   if (callId === undefined) return undefined;
+  if (op === 'lease') return { op, callId, leaseId: idOf(callId), delayMs: 30_000 };
   if (op === 'check' || op === 'complete') return { op, callId, leaseId: idOf(callId) };
   if (op === 'release' || op === 'watch' || op === 'remove') return { op, callId };
   return undefined;

@@ -34,7 +34,7 @@ const wishes = {
   redeliver: { kind: 'redeliver', data: eventExamples.redelivery_requested },
   start: { kind: 'start_refund', data: { operator: 'ada' } },
   note: { kind: 'note_sent', data: eventExamples.refund_sent },
-  'ada says': say('ada'),
+  'ada says': say('Ada'),
   'bob says': say('bob'),
   abandon: {
     kind: 'abandon',

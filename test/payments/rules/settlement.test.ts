@@ -282,6 +282,19 @@ describe('the events of a decision', () => {
     ]);
   });
 
+  test('deliver the call in the append that settles its payment, where the request serves it itself', () => {
+    const lease = { leaseId: 'l', leaseMs: 30_000 };
+    const settled = { ...outcomes.settled, lease } as const;
+    const decision = decide(states.settling, settled);
+    expect(decision).toMatchObject({ call: { kind: 'lease', callId: 5, ...lease } });
+    const types = decision.kind === 'record' ? decision.events.map(({ type }) => type) : [];
+    expect(types).toEqual(['payment_settled', 'enqueued', 'delivered']);
+    // it was with a runner before: its next attempt has another number
+    expect(brief(decide(states['unknown, its call kept'], settled))).toBe(
+      brief(decide(states['unknown, its call kept'], outcomes.settled)),
+    );
+  });
+
   test('record the operator, the evidence and the transaction of a resolution by an operator', () => {
     expect(eventsOf('unknown', 'paid by the operator')).toMatchObject([
       { ...by, paid: true, transaction },

@@ -110,19 +110,6 @@ describe('a settlement of unknown outcome', () => {
     expect(await chain.balance(payTo)).toBe(before);
   });
 
-  test('that a third party landed is paid', async () => {
-    const { proxy, database, gateway } = await behindProxy(chain, { settleMs: 1_000 });
-    const payment = await quoteAndSign(gateway, job, 'x');
-    const before = await chain.balance(payTo);
-    proxy.faults.settle = 'hang';
-    const answer = pay(gateway, payment);
-    await eventually(() => expect(proxy.seen).toContain('settle'));
-    await landPayment(chain.rpcUrl, payment);
-    expect((await answer).status).toBe(503);
-    await reaches(gateway, payment, 'completed', database);
-    expect(await chain.balance(payTo)).toBe(before + price);
-  });
-
   test('whose payer has used its nonce for one atom to the payee fails, once that is final', async () => {
     const { proxy, database, gateway, typesOf } = await behindProxy(chain, { settleMs: 1_000 });
     const payment = await quoteAndSign(gateway, job, 'x');
@@ -140,21 +127,6 @@ describe('a settlement of unknown outcome', () => {
     });
     expect(await typesOf(digestOf(payment))).not.toContain('operator_settlement_resolved');
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  });
-
-  test('whose authorization its payer withdrew fails, once that is final', async () => {
-    const { proxy, database, gateway } = await behindProxy(chain, { settleMs: 1_000 });
-    const payment = await quoteAndSign(gateway, job, 'x');
-    proxy.faults.settle = 'hang';
-    const answer = pay(gateway, payment);
-    await eventually(() => expect(proxy.seen).toContain('settle'));
-    await cancelPayment(chain.rpcUrl, payment);
-    expect((await answer).status).toBe(503);
-    await reaches(gateway, payment, 'settlement_failed', database);
-    expect(await pay(gateway, payment)).toMatchObject({
-      status: 402,
-      json: { reason: 'authorization_canceled' },
-    });
   });
 
   test('is resolved by any of several processes, and recorded once', async () => {

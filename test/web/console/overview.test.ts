@@ -57,7 +57,7 @@ test('a task for a person is shown with the page for it', async () => {
   await site.database.asOwner(async (owner) => {
     await owner.query(
       `insert into tollbook.alert (kind, subject, text, details, is_firing, since, seen_at, told_at)
-       values ('circuit_open', 'facilitator.example', 'It gives no useful answers.', '{}', true, now(), now(), now())`,
+       values ('facilitator_trouble', 'facilitator.example', 'It gives no useful answers.', '{}', true, now(), now(), now())`,
     );
   });
   const { text } = await ada.get('/console');

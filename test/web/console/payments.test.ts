@@ -194,10 +194,3 @@ test('a payment is found by its payer and their payment id', async () => {
   const found = await ada.get(`/console/payments?q=${encodeURIComponent(`${payer.address} ${id}`)}`);
   expect(found.headers.get('location')).toBe(`/console/payments/${paid.accepted.extra['quoteDigest']}`);
 });
-
-test('a value that a spreadsheet would run is text in the file of payments', async () => {
-  const { site } = await startWithDeadLetter();
-  await site.database.asOwner((owner) => owner.query(`update tollbook.payment set symbol = '=1+"2",'`));
-  const ada = browserOf(site, await signInOperator(site));
-  expect((await ada.get('/console/payments.csv')).text).toContain(`,"'=1+""2"",",`);
-});

@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest';
 import { freePort } from '../../../src/devnet/ports.ts';
 import { goodPassword, signUp, useIdentityGateway } from '../../support/identity.ts';
-import { formsIn, postForm, sendForm, startSite } from '../../support/site.ts';
-
-const sessionCookie = 'tollbook.session_token';
+import { sendForm, startSite } from '../../support/site.ts';
 
 const start = useIdentityGateway(undefined, startSite);
 
@@ -18,38 +16,6 @@ test('a page cannot be framed, runs nothing inline and asks no other origin', as
   expect(headers.get('cache-control')).toBe('no-store');
   expect(text).not.toMatch(/<style|style="|\son[a-z]+="|<script(?! type="module" src="\/assets\/)/);
   expect(text).not.toMatch(/(?:src|href|action)="(?!\/|#)/);
-});
-
-test('a form without its token, with a stranger’s, or from another origin signs no user in', async () => {
-  const gateway = await start();
-  const browser = gateway.browser();
-  await signUp(gateway, browser, gateway.email);
-  const typed = { email: gateway.email, password: goodPassword };
-  const stranger = gateway.browser('198.51.100.1');
-  const [theirs] = formsIn((await stranger.get('/sign-in')).text).filter(
-    ({ action }) => action === '/sign-in',
-  );
-  const own = { origin: gateway.url };
-  for (const [fields, headers] of [
-    [typed, own],
-    [{ ...typed, form: 'x' }, own],
-    [{ ...typed, form: theirs?.fields['form'] ?? '' }, own],
-  ] as const) {
-    const answer = await postForm(browser, '/sign-in', fields, headers);
-    expect(answer.status).toBe(303);
-    expect(answer.headers.get('location')).toBe(
-      `/sign-in?email=${encodeURIComponent(gateway.email)}&notice=form_too_old`,
-    );
-  }
-  for (const headers of [
-    { origin: 'https://other.example' },
-    { origin: 'null' },
-    { 'sec-fetch-site': 'cross-site' },
-  ])
-    expect((await sendForm(browser, '/sign-in', typed, { headers })).status).toBe(403);
-  expect(browser.cookies.has(sessionCookie)).toBe(false);
-  expect((await sendForm(browser, '/sign-in', typed)).headers.get('location')).toBe('/');
-  expect(browser.cookies.has(sessionCookie)).toBe(true);
 });
 
 /** What else is no path of its own site is in own-path.test.ts. */

@@ -25,27 +25,25 @@ export const requestedBudget = z
     amount: requestedAmount,
     period,
   })
-  .meta({
-    description: 'The amount that the key may spend in each period, in addition to its cap; none by default.',
-  });
+  .describe('The amount that the key may spend in each period, in addition to its cap; none by default.');
 
 export const keyBudget = z
   .strictObject({
     amount: credit,
     period,
-    spent: credit.meta({ description: 'Spent in this period, holds included.' }),
+    spent: credit.describe('Spent in this period, holds included.'),
     remaining: credit,
-    starts_anew_at: time.meta({ description: 'The end of this period.' }),
+    starts_anew_at: time.describe('The end of this period.'),
   })
-  .meta({ description: 'What the key may spend in each period.' });
+  .describe('What the key may spend in each period.');
 
 /** What a key may spend, and on what. */
 export const keyTerms = {
-  models: z.array(z.string()).nullable().meta({ description: 'The models that the key may use; null: all.' }),
+  models: z.array(z.string()).nullable().describe('The models that the key may use; null: all.'),
   cap: credit
     .nullable()
-    .meta({ description: 'The most that the key may spend in total; null: no limit except the balance.' }),
-  spent: credit.meta({ description: 'Spent so far, holds included.' }),
+    .describe('The most that the key may spend in total; null: no limit except the balance.'),
+  spent: credit.describe('Spent so far, holds included.'),
   budget: keyBudget.nullable(),
 };
 

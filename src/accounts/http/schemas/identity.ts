@@ -12,16 +12,18 @@ export const siweTerms = z
     chain_id: z.int().min(1),
     expires_in_secs: z.int().min(1),
   })
-  .meta({ description: 'The values that a message for this gateway must contain.' });
+  .describe('The values that a message for this gateway must contain.');
 export type SiweTermsJson = z.infer<typeof siweTerms>;
 
 export const siweVerify = z.object({
-  address: z.string().max(100).meta({ description: 'The same as in the message.' }),
-  signature: z.string().max(4_098).meta({
-    description:
+  address: z.string().max(100).describe('The same as in the message.'),
+  signature: z
+    .string()
+    .max(4_098)
+    .describe(
       "Hex: 65 bytes of an account with a private key, or the bytes that the account's contract requires.",
-  }),
-  message: z.string().max(8_192).meta({ description: 'The signed message (EIP-4361), unchanged.' }),
+    ),
+  message: z.string().max(8_192).describe('The signed message (EIP-4361), unchanged.'),
 });
 
 export const walletTerms = z
@@ -30,40 +32,40 @@ export const walletTerms = z
     nonce: z.string().regex(/^[0-9a-f]{96}$/),
     statement: z.string(),
   })
-  .meta({ description: 'The values that a message must contain which adds a wallet, word for word.' });
+  .describe('The values that a message must contain which adds a wallet, word for word.');
 export type WalletTermsJson = z.infer<typeof walletTerms>;
 
 export const linkedWallet = z
   .strictObject({
     address: z.string(),
-    contract_on: z.int().min(1).nullable().meta({
-      description:
+    contract_on: z
+      .int()
+      .min(1)
+      .nullable()
+      .describe(
         'The chain of a contract account, whose address may have another owner elsewhere; null for a key.',
-    }),
+      ),
   })
-  .meta({ description: 'A wallet with which the user can sign in.' });
+  .describe('A wallet with which the user can sign in.');
 export type LinkedWalletJson = z.infer<typeof linkedWallet>;
 
 export const linkedWallets = z
   .strictObject({ wallets: z.array(z.strictObject({ ...linkedWallet.shape, added_at: time })) })
-  .meta({ description: 'Oldest first.' });
+  .describe('Oldest first.');
 
 export const removedWallet = z
   .strictObject({ address: z.string(), status: z.literal('removed') })
-  .meta({ description: 'The wallet cannot sign in to this account any more.' });
+  .describe('The wallet cannot sign in to this account any more.');
 
 export const signedIn = z
   .strictObject({
     user: z.strictObject({ id: z.uuid(), name: z.string(), created_at: time }),
     session: z.strictObject({ expires_at: time }),
   })
-  .meta({ description: 'The user who signed in. The session is in the cookie.' });
+  .describe('The user who signed in. The session is in the cookie.');
 export type SignedInJson = z.infer<typeof signedIn>;
 
-const keyName = z
-  .string()
-  .regex(apiKeyNamePattern)
-  .meta({ description: 'One line of printable characters.' });
+const keyName = z.string().regex(apiKeyNamePattern).describe('One line of printable characters.');
 
 export const keyRequest = z.strictObject({
   name: keyName,
@@ -72,12 +74,12 @@ export const keyRequest = z.strictObject({
     .min(1)
     .max(100)
     .optional()
-    .meta({ description: 'The models that the key may use; all by default.' }),
+    .describe('The models that the key may use; all by default.'),
   cap: z
     .string()
     .refine((text) => parseCredit(text) !== undefined)
     .optional()
-    .meta({ description: 'The most that the key may spend in total, as a decimal string of the currency.' }),
+    .describe('The most that the key may spend in total, as a decimal string of the currency.'),
   budget: requestedBudget.optional(),
   expires_at: z.iso.datetime({ offset: true }).optional(),
 });
@@ -88,7 +90,7 @@ export const madeKey = z
     name: z.string(),
     key: z.string().meta({ description: 'The secret. It is not shown again.', examples: ['sk-net-…'] }),
   })
-  .meta({ description: 'A new key.' });
+  .describe('A new key.');
 export type MadeKeyJson = z.infer<typeof madeKey>;
 
 export const userKey = z
@@ -105,29 +107,29 @@ export const userKey = z
     last_used_at: time.nullable(),
     made_by: z.enum(['user', 'operator']),
   })
-  .meta({ description: 'A key of the user.' });
+  .describe('A key of the user.');
 export type UserKeyJson = z.infer<typeof userKey>;
 
 export const userKeys = z
   .strictObject({ keys: z.array(userKey) })
-  .meta({ description: 'Oldest first; then the hundred keys that were revoked last, latest first.' });
+  .describe('Oldest first; then the hundred keys that were revoked last, latest first.');
 
 export const revokedKey = z
   .strictObject({ id: z.int().min(1), status: z.literal('revoked') })
-  .meta({ description: 'The key is refused by every process.' });
+  .describe('The key is refused by every process.');
 
 export const revokedKeys = z
   .strictObject({ revoked: z.int().min(0) })
-  .meta({ description: 'How many keys were revoked. Every process refuses them.' });
+  .describe('How many keys were revoked. Every process refuses them.');
 export type RevokedKeysJson = z.infer<typeof revokedKeys>;
 
 export const alertWebhookRequest = z.strictObject({
-  url: z.url().max(2_000).meta({ description: 'https, with a host on the public internet.' }),
+  url: z.url().max(2_000).describe('https, with a host on the public internet.'),
 });
 
 export const alertWebhook = z
   .strictObject({ url: z.string().nullable() })
-  .meta({ description: "Where messages about the budgets of the user's keys are sent; null: only by mail." });
+  .describe("Where messages about the budgets of the user's keys are sent; null: only by mail.");
 export type AlertWebhookJson = z.infer<typeof alertWebhook>;
 
 export const newAlertWebhook = z
@@ -138,12 +140,12 @@ export const newAlertWebhook = z
       examples: ['whsec_…'],
     }),
   })
-  .meta({ description: 'The webhook with its new secret.' });
+  .describe('The webhook with its new secret.');
 
 /** The answers of better-auth. */
-export const authAnswer = z.union([z.looseObject({}), z.array(z.looseObject({})), z.null()]).meta({
-  description: 'The JSON of better-auth: a session, a user, the next URL, a list of accounts, or null.',
-});
+export const authAnswer = z
+  .union([z.looseObject({}), z.array(z.looseObject({})), z.null()])
+  .describe('The JSON of better-auth: a session, a user, the next URL, a list of accounts, or null.');
 export const authRefusal = z
   .looseObject({ message: z.string().optional(), code: z.string().optional() })
-  .meta({ description: "A refusal of better-auth, or the gateway's with `error` and `code`." });
+  .describe("A refusal of better-auth, or the gateway's with `error` and `code`.");

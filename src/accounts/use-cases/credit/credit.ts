@@ -1,16 +1,10 @@
-import type pg from 'pg';
 import { accountNamePattern } from '../../../base/values/price.ts';
 import { findAccountId, findAccountOpening, nextAccountId } from '../../store/credit.ts';
-import type { Lane } from '../../../ledger/store/lane.ts';
-
-interface Ledger {
-  readonly pool: pg.Pool;
-  readonly lane: Lane;
-}
+import type { LedgerWriter } from '../../../ledger/store/ledger.ts';
 
 /** The account of this name, which need not be well formed; undefined if there is none. */
 export async function findCreditAccount(
-  { pool }: Pick<Ledger, 'pool'>,
+  { pool }: Pick<LedgerWriter, 'pool'>,
   name: string,
 ): Promise<number | undefined> {
   return accountNamePattern.test(name) ? findAccountId(pool, name) : undefined;
@@ -21,7 +15,7 @@ export async function findCreditAccount(
  * processes that open it simultaneously, one finds the other's account.
  * @throws RangeError for a name that is not well formed
  */
-export async function openCreditAccount({ pool, lane }: Ledger, name: string): Promise<number> {
+export async function openCreditAccount({ pool, lane }: LedgerWriter, name: string): Promise<number> {
   if (!accountNamePattern.test(name)) throw new RangeError('not a well-formed account name');
   const known = await findAccountOpening(pool, { name });
   if (known?.isRecorded) return known.accountId;
@@ -39,7 +33,7 @@ export async function openCreditAccount({ pool, lane }: Ledger, name: string): P
 }
 
 /** Records the opening of an account that is about to get its first credit; nothing if it is on record, or unknown. */
-export async function recordOpening(ledger: Ledger, accountId: number): Promise<void> {
+export async function recordOpening(ledger: LedgerWriter, accountId: number): Promise<void> {
   const known = await findAccountOpening(ledger.pool, { accountId });
   if (known?.isRecorded === false) await openCreditAccount(ledger, known.name);
 }
@@ -68,7 +62,7 @@ export type MoveResult =
  * @throws RangeError for an amount that is not above zero, or beyond 2^53
  */
 export async function grantCredit(
-  ledger: Ledger,
+  ledger: LedgerWriter,
   accountId: number,
   amountMicros: bigint,
   options: MoveOptions = {},
@@ -79,7 +73,7 @@ export async function grantCredit(
 
 /** Takes credit that is not held from an account; not allowed when the account has less. Throws like {@link grantCredit}. */
 export function expireCredit(
-  ledger: Pick<Ledger, 'lane'>,
+  ledger: Pick<LedgerWriter, 'lane'>,
   accountId: number,
   amountMicros: bigint,
   options: MoveOptions = {},
@@ -88,7 +82,7 @@ export function expireCredit(
 }
 
 async function move(
-  { lane }: Pick<Ledger, 'lane'>,
+  { lane }: Pick<LedgerWriter, 'lane'>,
   op: 'grant' | 'expire',
   accountId: number,
   amountMicros: bigint,

@@ -57,20 +57,27 @@ export async function reference(args: readonly string[]): Promise<ExitCode> {
 export function referencePage(tables: readonly TableReference[]): string {
   const count = tables.reduce((sum, { keys }) => sum + keys.length, 0);
   const intro = `# Every key of the configuration
-\`tollbook config reference\` prints this page from the schema: ${count} keys, grouped in [configuration.md](configuration.md). A key with \`*\` changes with a
-reload. A key that is neither required nor has a default may be left out. "10 to 20" is a whole number; a secret is \`"env:NAME"\` or \`"file:/path"\`.`;
+\`tollbook config reference\` prints this page from the schema: ${count} keys, [grouped](configuration.md). Each has its default and its type in brackets. A key with
+\`*\` changes with a reload; one with neither "required" nor a default may be left out. "10 to 20" is a whole number, in the unit that ends the key's name: \`bps\` are
+hundredths of a per cent. A secret is \`"env:NAME"\` or \`"file:/path"\`; those that you choose have at least 32 characters. A *name* is 1 to 64 of A-Z, a-z, 0-9,
+".", "_" and "-".`;
   return [intro, ...tables.map(tableText)].join('\n\n');
 }
 
 function tableText({ header, keys }: TableReference): string {
   const title = header === '' ? '## The top of the file' : `## \`${header}\``;
   if (keys.length === 0) return `${title}\nIt has no keys: the table alone switches it on.`;
-  return [title, '| Key | Type | Default | Meaning |', '|---|---|---|---|', ...keys.map(rowOf)].join('\n');
+  return [title, ...keys.map(itemOf)].join('\n');
 }
 
-function rowOf({ name, type, byDefault, isRequired, isReloadable, meaning, unit }: KeyReference): string {
-  const withUnit = unit === undefined ? type : `${type}; ${unit}`;
+/** The type of `plainName`, which the page explains once. */
+const plainNameType = '1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"';
+
+function itemOf({ name, type, byDefault, isRequired, isReloadable, meaning }: KeyReference): string {
   const given = byDefault === undefined ? (isRequired ? 'required' : '') : `\`${byDefault}\``;
-  const cells = [`\`${name}\`${isReloadable ? ' *' : ''}`, withUnit, given, meaning];
-  return `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`;
+  const shown = type === plainNameType ? 'name' : type.replaceAll('" or "', '", "');
+  // the default of a flag shows its type
+  const value =
+    given === '' ? shown : given === '`true`' || given === '`false`' ? given : `${given}; ${shown}`;
+  return `- \`${name}\`${isReloadable ? ' *' : ''} (${value}): ${meaning}`;
 }

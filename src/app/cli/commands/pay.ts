@@ -1,5 +1,5 @@
 import { devnetKeys } from '../../../devnet/accounts.ts';
-import { payForOneJob, untilOffered } from '../../../devnet/client.ts';
+import { payForOneJob, payForUrl, untilOffered } from '../../../devnet/client.ts';
 import { readDescription } from '../../../devnet/description.ts';
 import { parseJobId } from '../../../base/values/job.ts';
 import type { Hex } from '../../../base/values/primitives.ts';
@@ -13,15 +13,35 @@ const longestWaitSecs = 3_600;
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(appCommands.pay, args);
   const [service = '', index = '', body] = positionals;
+  if (positionals.length === 1 && /^(?:https?:\/)?\//.test(service)) return payForPath(service, values);
   const job = parseJobId(service, index);
   if (!job || body === undefined)
-    throw new ArgumentError("what shall be paid for? npm run pay -- SERVICE JOB 'BODY'");
+    throw new ArgumentError("what shall be paid for? npm run pay -- SERVICE JOB 'BODY', or a PATH or URL");
   const waitSecs = readWait(values['wait-secs']);
   const { gatewayUrl, privateKey } = await payerAt(values.gateway, values.dir);
   await untilOffered(gatewayUrl, job, waitSecs * 1_000);
   const { result } = await payForOneJob({ gatewayUrl, privateKey, ...job, body, onStep: say });
   say(`result: ${result.toString('utf8')}`);
   return exitCodes.done;
+}
+
+/** Pays for a GET: of any address, or of a path that `npm start` sells. */
+async function payForPath(
+  target: string,
+  values: { readonly dir: string; readonly gateway?: string | undefined; readonly 'wait-secs': string },
+): Promise<ExitCode> {
+  if (values.gateway !== undefined || values['wait-secs'] !== '0')
+    throw new ArgumentError('--gateway and --wait-secs are for jobs: leave them out, or give the whole URL');
+  const url = target.startsWith('/') ? `${(await readDescription(values.dir)).routes_url}${target}` : target;
+  if (!URL.canParse(url)) throw new ArgumentError(`${JSON.stringify(target)} is not a URL`);
+  const answer = await payForUrl(url, devnetKeys.payer, say);
+  say(
+    answer.payment
+      ? `${answer.status}: ${answer.payment.payer} paid in transaction ${answer.payment.transaction}`
+      : `${answer.status}: nothing was charged`,
+  );
+  say(answer.body.trimEnd());
+  return answer.status < 400 ? exitCodes.done : exitCodes.notDone;
 }
 
 /** Every devnet has the same payer, whose key is public. */

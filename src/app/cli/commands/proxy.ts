@@ -1,16 +1,14 @@
-import { mkdir } from 'node:fs/promises';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { z } from 'zod';
 import { readDatabaseUrl } from '../../../base/config/database-url.ts';
 import { processEnvironment } from '../../../base/config/environment.ts';
 import { loadConfig } from '../../../base/config/load.ts';
-import { privateBaseUrl, secureBaseUrl } from '../../../base/config/urls.ts';
-import { priceUsd } from '../../../base/config/values.ts';
+import { privateBaseUrl } from '../../../base/config/urls.ts';
+import { address, priceUsd } from '../../../base/config/values.ts';
 import { patternFault } from '../../../base/values/route-pattern.ts';
-import { ArgumentError, readAddress, readOptions, readPort } from '../../../base/terminal/arguments.ts';
+import { ArgumentError, readOptions, readPort } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { notDone, say, untilSignal } from '../../../base/terminal/terminal.ts';
-import { payForUrl } from '../../../devnet/client.ts';
 import { lockFolder } from '../../../devnet/folder-lock.ts';
 import { requireFreePorts } from '../../../devnet/ports.ts';
 import { startEmbeddedPostgres } from '../../../devnet/postgres.ts';
@@ -18,21 +16,31 @@ import { migrate } from '../../../ledger/store/migrations.ts';
 import { createLogger } from '../../logger.ts';
 import { startGateway } from '../../start.ts';
 import { appCommands } from '../descriptions.ts';
+import { checkValue } from '../start/check-value.ts';
+import { keepSecret, secretAt } from '../start/development-config.ts';
 import { startDevnetProcess, type DevnetFacts } from '../start/devnet-process.ts';
+import { type ChosenNetwork, chooseNetwork } from '../start/preset-options.ts';
 import {
-  type ProxyNetwork,
-  proxyNetworks,
-  type ProxyRoute,
-  type ProxyWishes,
-  writeProxyConfig,
-} from '../start/proxy-config.ts';
+  allMethods,
+  type SellerConfig,
+  sellerConfig,
+  type SoldApi,
+  type SoldRoute,
+} from '../start/seller-config.ts';
 
-const allMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+/** Where the money comes from. */
+interface Payment extends Pick<SellerConfig, 'payTo' | 'network' | 'rpcUrl' | 'token' | 'facilitatorUrl'> {
+  /** The network, for people. */
+  readonly place: string;
+}
 
-interface Request extends Pick<ProxyWishes, 'to' | 'routes' | 'port' | 'gatewayPort'> {
+interface Request {
+  readonly sold: SoldApi;
+  /** Of the gateway. */
+  readonly port: string;
   readonly dir: string;
   /** Undefined with a devnet, which has its own. */
-  readonly payment: Pick<ProxyWishes, 'payTo' | 'network' | 'facilitatorUrl'> | undefined;
+  readonly payment: Payment | undefined;
 }
 
 /** Puts a price on an HTTP API, with a database of its own, until Ctrl-C. */
@@ -49,8 +57,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   const stops: (() => Promise<unknown>)[] = [async () => lock.unlock()];
   try {
     await requireFreePorts([
-      { part: 'routes', port: Number(request.port), option: '--port' },
-      { part: 'gateway', port: Number(request.gatewayPort), option: '--gateway-port' },
+      { part: 'routes', port: Number(request.sold.port), option: '--port' },
+      { part: 'gateway', port: Number(request.port), option: '--gateway-port' },
     ]);
     await startProxy(dir, request, stops);
     say(`${await signal}: stopping`);
@@ -60,16 +68,12 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   }
 }
 
-async function startProxy(
-  dir: string,
-  { payment, ...wanted }: Request,
-  stops: (() => Promise<unknown>)[],
-): Promise<void> {
+async function startProxy(dir: string, request: Request, stops: (() => Promise<unknown>)[]): Promise<void> {
   const databaseUrl = await openDatabase(dir, stops);
   await migrate(databaseUrl);
-  const devnet = payment ? undefined : await startDevnetProcess(dir, stops, undefined);
-  const wishes = { ...wanted, ...(payment ?? ofDevnet(devnet)) };
-  const file = await writeProxyConfig(dir, wishes);
+  const devnet = request.payment ? undefined : await startDevnetProcess(dir, stops, undefined);
+  const payment = request.payment ?? ofDevnet(devnet);
+  const file = await writeConfig(dir, request, payment);
   const { config, warnings } = await loadConfig(file, processEnvironment());
   for (const warning of warnings) say(`Warning: ${warning}`);
   const logFile = path.join(dir, 'proxy.log');
@@ -80,8 +84,8 @@ async function startProxy(
   });
   stops.push(() => gateway.stop());
   const { routesUrl = '' } = gateway;
-  say(whatIsSold(routesUrl, gateway.url, wishes, file, logFile));
-  if (devnet) await payOnce(routesUrl, wishes.routes, devnet);
+  say(whatIsSold(routesUrl, gateway.url, request.sold, payment, file, logFile));
+  if (devnet) await payOnce(routesUrl, request.sold.routes, devnet);
 }
 
 /** The database of `DATABASE_URL`; if that is not set, one in the folder. */
@@ -93,25 +97,36 @@ async function openDatabase(dir: string, stops: (() => Promise<unknown>)[]): Pro
   return postgres.url('postgres');
 }
 
-function ofDevnet(devnet: DevnetFacts | undefined): NonNullable<Request['payment']> {
-  if (!devnet) throw new Error('there is no devnet');
-  const { network: id, rpcUrl, facilitatorUrl, payTo, token: asset } = devnet;
-  const token = { asset, symbol: 'USDC', eip712Name: 'USD Coin' };
-  const network: ProxyNetwork = { name: 'a chain on this machine', id, rpcUrl, token, facilitatorUrl };
-  checkValue('--facilitator', secureBaseUrl, facilitatorUrl);
-  return { payTo, network, facilitatorUrl };
+/** Writes the configuration, and its secrets where there are none yet; returns the file, which `serve` takes as well. */
+async function writeConfig(dir: string, { sold, port }: Request, payment: Payment): Promise<string> {
+  for (const secretFile of ['receipt.key', 'quote.key']) await keepSecret(dir, secretFile);
+  const file = path.join(dir, 'proxy.toml');
+  const written = sellerConfig({
+    ...payment,
+    intro: [
+      'Written by `tollbook proxy`, which writes it anew at each start. To change it, copy it: `tollbook serve --config FILE`.',
+    ],
+    port,
+    secret: (name) => secretAt(dir, name.replace('_', '.')),
+    sold,
+  });
+  await writeFile(file, written, { mode: 0o600 });
+  await chmod(file, 0o600);
+  return file;
 }
 
-/** As the configuration would refuse it, before anything is started. */
-function checkValue(option: string, schema: z.ZodType, given: string): void {
-  const read = schema.safeParse(given);
-  if (!read.success) throw new ArgumentError(`${option} ${read.error.issues[0]?.message ?? 'is wrong'}`);
+function ofDevnet(devnet: DevnetFacts | undefined): Payment {
+  if (!devnet) throw new Error('there is no devnet');
+  const { network, rpcUrl, facilitatorUrl, payTo, token: asset } = devnet;
+  const token = { network, asset };
+  return { place: 'a chain on this machine', payTo, network, rpcUrl, token, facilitatorUrl };
 }
 
 function whatIsSold(
   routesUrl: string,
   gatewayUrl: string,
-  { to, routes, payTo, network }: ProxyWishes,
+  { to, routes }: SoldApi,
+  { place, payTo }: Payment,
   file: string,
   logFile: string,
 ): string {
@@ -122,7 +137,7 @@ function whatIsSold(
   return `
 Sold, and passed on to ${to} once it is paid for:
 ${sold.join('\n')}
-Paid in ${network.token.symbol} on ${network.name}, to ${payTo}.
+Paid in USDC on ${place}, to ${payTo}.
 An unpaid request gets 402 with the offer:
   curl -i ${routesUrl}/
 Receipts and counters: ${gatewayUrl}/x402/stats
@@ -131,16 +146,18 @@ Configuration: ${path.relative('.', file)}, log: ${path.relative('.', logFile)}
 }
 
 /** On a devnet the command is its own first client. */
-async function payOnce(routesUrl: string, routes: readonly ProxyRoute[], devnet: DevnetFacts): Promise<void> {
+async function payOnce(routesUrl: string, routes: readonly SoldRoute[], devnet: DevnetFacts): Promise<void> {
   const route = routes.find(({ methods }) => methods.includes('GET'));
   if (!route) return;
   const url = `${routesUrl}${route.path.replace(/\/\*$/, '/')}`;
   say(`Paid self-check: GET ${url}`);
-  const { status, transaction } = await payForUrl(url, devnet.payerPrivateKey, (step) => say(`  ${step}`));
+  // the packed package has no client of its own
+  const { payForUrl } = await import('../../../devnet/client.ts');
+  const { status, payment } = await payForUrl(url, devnet.payerPrivateKey, (step) => say(`  ${step}`));
   say(
-    transaction === undefined
+    payment === undefined
       ? `  the upstream answered ${status}, which is not charged`
-      : `  the upstream answered ${status}, paid in transaction ${transaction}`,
+      : `  the upstream answered ${status}, paid in transaction ${payment.transaction}`,
   );
 }
 
@@ -151,22 +168,22 @@ function readRequest(args: readonly string[]): Request {
   if (price === undefined) throw new ArgumentError("say what a request costs: --price '0.01 USD'");
   checkValue('--to', privateBaseUrl, to);
   checkValue('--price', priceUsd, price);
-  if (!Object.hasOwn(proxyNetworks, values.network))
-    throw new ArgumentError(`--network is one of ${Object.keys(proxyNetworks).join(', ')}`);
   const routes = [...values.route.map(readRoute), { methods: allMethods, path: '/*', price }];
-  const [port, gatewayPort] = [values.port, values['gateway-port']];
-  readPort('--port', port);
-  readPort('--gateway-port', gatewayPort);
-  const payment = isDevnet ? undefined : readPayment(values);
+  const sold = { kind: 'api', to, routes, port: values.port } as const;
+  const port = values['gateway-port'];
+  readPort('--port', sold.port);
+  readPort('--gateway-port', port);
+  const network = chooseNetwork(values.network, values.facilitator);
+  const payment = isDevnet ? undefined : readPayment(network, values['pay-to']);
   if (isDevnet && (values['pay-to'] !== undefined || values.facilitator !== undefined))
     throw new ArgumentError(
       '--devnet has a payee and a facilitator of its own: leave out --pay-to and --facilitator',
     );
-  return { to, routes, port, gatewayPort, dir: values.dir, payment };
+  return { sold, port, dir: values.dir, payment };
 }
 
 /** `GET /weather/*=0.02 USD`, or a path for all methods. */
-function readRoute(text: string): ProxyRoute {
+function readRoute(text: string): SoldRoute {
   const [, method, pattern = '', price = ''] = /^(?:([A-Z]+) )?(\/[^=\s]*)=(.+)$/.exec(text) ?? [];
   if (pattern === '')
     throw new ArgumentError(
@@ -181,20 +198,16 @@ function readRoute(text: string): ProxyRoute {
   return { methods, path: pattern, price };
 }
 
-function readPayment(values: {
-  readonly network: string;
-  readonly 'pay-to'?: string | undefined;
-  readonly facilitator?: string | undefined;
-}): NonNullable<Request['payment']> {
-  const network = proxyNetworks[values.network];
-  if (!network) throw new ArgumentError(`--network ${values.network} is not known`);
-  if (values['pay-to'] === undefined)
+function readPayment(
+  { name: place, network, token, facilitator }: ChosenNetwork,
+  payTo: string | undefined,
+): Payment {
+  if (payTo === undefined)
     throw new ArgumentError('name your address, which gets the money: --pay-to 0x…, or try it with --devnet');
-  const payTo = readAddress(values['pay-to'], '--pay-to is your address');
-  const facilitatorUrl = values.facilitator ?? network.facilitatorUrl;
-  if (facilitatorUrl === undefined)
+  checkValue('--pay-to', address, payTo);
+  if (facilitator.key !== 'none')
     throw new ArgumentError(
-      `${network.name}: real money moves there. Name the facilitator that settles for you: --facilitator URL`,
+      'this facilitator wants signed requests: `tollbook init` writes a gateway that signs',
     );
-  return { payTo, network, facilitatorUrl };
+  return { place, payTo, network, rpcUrl: 'public', token, facilitatorUrl: facilitator.url };
 }

@@ -1,4 +1,6 @@
 import type { Logger } from 'pino';
+import { migrate } from '../../../ledger/store/migrations.ts';
+import { type EmbeddedPostgres, isOwnPlace, startEmbeddedPostgres } from '../../../devnet/postgres.ts';
 import { databaseWarning, readDatabaseUrl } from '../../../base/config/database-url.ts';
 import { processEnvironment } from '../../../base/config/environment.ts';
 import { loadConfig, type LoadedConfig, type LoadOptions } from '../../../base/config/load.ts';
@@ -10,7 +12,7 @@ import type { Quiet } from '../../running-gateway.ts';
 import { ArgumentError, readOptions } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { type GoLiveRequest, readGoLive, takeLive } from '../../../finance/terminal/go-live.ts';
-import { twoSignals } from '../../../base/terminal/terminal.ts';
+import { fail, twoSignals } from '../../../base/terminal/terminal.ts';
 import { appCommands } from '../descriptions.ts';
 
 const workersModes = ['all', 'none', 'only'] as const satisfies readonly WorkersMode[];
@@ -23,10 +25,48 @@ export async function run(args: readonly string[], options: LoadOptions = {}): P
   process.on('SIGHUP', () => {});
   const env = processEnvironment();
   const load = () => loadConfig(request.file, env, options);
-  const { config, warnings } = await load();
-  const databaseUrl = await readDatabaseUrl(env);
+  const loaded = await load();
+  const { embeddedDir: dir } = request;
+  if (dir === undefined)
+    return serve(request, { loaded, load, signals, databaseUrl: await readDatabaseUrl(env) });
+  if (!isOwnPlace(dir))
+    throw new ArgumentError(
+      `--embedded ${dir}: its path is too long, or the account that runs PostgreSQL may not enter it: name a folder such as /var/lib/tollbook/database`,
+    );
+  const embedded = await startEmbeddedPostgres({ dir, durable: true });
+  try {
+    const databaseUrl = embedded.url();
+    if (!request.quiet) await migrate(databaseUrl);
+    void endWith(embedded);
+    return await serve(request, { loaded, load, signals, databaseUrl });
+  } finally {
+    await embedded.stop();
+  }
+}
+
+/** An embedded database that fails ends the gateway: a new start of both is the repair. */
+async function endWith({ ended }: EmbeddedPostgres): Promise<void> {
+  const log = await ended;
+  if (log === undefined) return;
+  fail(
+    `the embedded database ended, and so does this gateway: start it again. PostgreSQL wrote last:\n${log}`,
+  );
+  process.exit(exitCodes.notDone);
+}
+
+interface Serving {
+  readonly loaded: LoadedConfig;
+  readonly load: () => Promise<LoadedConfig>;
+  readonly signals: ReturnType<typeof twoSignals>;
+  readonly databaseUrl: string;
+}
+
+async function serve(request: Request, { loaded, load, signals, databaseUrl }: Serving): Promise<ExitCode> {
+  const { config, warnings } = loaded;
   const logger = createLogger(config.logLevel);
-  for (const warning of [...warnings, databaseWarning(databaseUrl, env) ?? []].flat())
+  if (request.embeddedDir !== undefined)
+    logger.info({ database_url: databaseUrl }, 'the embedded database runs');
+  for (const warning of [...warnings, databaseWarning(databaseUrl, processEnvironment()) ?? []].flat())
     logger.warn({ warning }, 'the configuration has a warning');
   if (request.goLive && !(await takeLive(config, request.file, request.goLive))) return exitCodes.notDone;
   const { workers, quiet } = request;
@@ -56,18 +96,24 @@ interface Request {
   readonly workers: WorkersMode;
   readonly quiet: boolean;
   readonly goLive: GoLiveRequest | undefined;
+  /** Of the embedded database; undefined: that of DATABASE_URL. */
+  readonly embeddedDir: string | undefined;
 }
 
 function readRequest(args: readonly string[]): Request {
   const { values } = readOptions(appCommands.serve, args);
-  const { config: file, quiet, by, why, 'go-live': goesLive } = values;
+  const { config: file, quiet, by, why, 'go-live': goesLive, embedded: embeddedDir } = values;
   if (file === undefined) throw new ArgumentError('name the configuration: tollbook serve --config FILE');
   const workers = workersModes.find((mode) => mode === values.workers);
   if (!workers) throw new ArgumentError(`--workers is one of ${workersModes.join(', ')}`);
   if (quiet && goesLive) throw new ArgumentError('--quiet and --go-live exclude each other');
   if (!goesLive && (by !== undefined || why !== undefined))
     throw new ArgumentError('--by and --why belong to --go-live');
-  return { file, workers, quiet, goLive: goesLive ? readGoLive(by, why) : undefined };
+  if (goesLive && embeddedDir !== undefined)
+    throw new ArgumentError(
+      '--go-live needs DATABASE_URL: run `tollbook go-live` while this gateway serves --embedded and --quiet',
+    );
+  return { file, workers, quiet, embeddedDir, goLive: goesLive ? readGoLive(by, why) : undefined };
 }
 
 /** False if the gateway may go live before a signal comes. */

@@ -14,7 +14,7 @@ import { readOptions, readPort } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { requireFreePorts } from '../../../devnet/ports.ts';
 import { demoOperator, describe, devnetSecrets } from '../start/description.ts';
-import { developmentGateway, removeState, unfinishedMark } from '../start/development-config.ts';
+import { developmentGateway, removeState, routesPort, unfinishedMark } from '../start/development-config.ts';
 import { startDevnetProcess } from '../start/devnet-process.ts';
 import { notDone, say, untilSignal } from '../../../base/terminal/terminal.ts';
 import { appCommands } from '../descriptions.ts';
@@ -42,6 +42,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   try {
     await requireFreePorts([
       { part: 'gateway', port, option: '--port' },
+      { part: 'paid routes', port: routesPort(port), option: '--port' },
       ...chain.map((one) => ({ part: 'chain', port: one, option: '--chain-port' })),
     ]);
     if (values.fresh) removeState(dir);
@@ -69,7 +70,9 @@ async function startAll(
   step('database: embedded PostgreSQL, migrated');
 
   const devnet = await startDevnetProcess(dir, stops, chain);
-  step(`devnet: chain ${devnet.chainId} at ${devnet.rpcUrl}, facilitator, example runner, model upstream`);
+  step(
+    `devnet: chain ${devnet.chainId} at ${devnet.rpcUrl}, facilitator, example runner, model upstream, API`,
+  );
 
   const config = await developmentGateway(dir, port, devnet);
   const logFile = path.join(dir, 'gateway.log');
@@ -80,13 +83,15 @@ async function startAll(
   );
   stops.push(() => gateway.stop());
   const secrets = await devnetSecrets(dir, databaseUrl);
-  step(`gateway: listening on ${gateway.url}, log in ${path.relative('.', logFile)}`);
+  step(
+    `gateway: listening on ${gateway.url}, paid routes on ${gateway.routesUrl}, log in ${path.relative('.', logFile)}`,
+  );
   const mailDir = config.identity?.mailDir ?? path.join(dir, 'mail');
   const { demo_user: earlier } = await earlierSecrets(dir);
   const demoUser = await openDemoUser({ gatewayUrl: gateway.url, mailDir }, earlier);
   step(`demo user: ${demoUser.email}, signed up and confirmed`);
   const operator = await demoOperator(dir, databaseUrl, config, demoUser);
-  const given = { databaseUrl, gatewayUrl: gateway.url, demoUser, demoOperator: operator, ...secrets };
+  const given = { databaseUrl, gateway, demoUser, demoOperator: operator, ...secrets };
   const description = describe(dir, config, devnet, given);
   await writeDescription(dir, description);
 
@@ -99,7 +104,7 @@ function explainTakenPort(port: string) {
     if (errorCode(error) !== 'EADDRINUSE') throw error;
     const advice =
       'perhaps by a Tollbook in another folder: stop that one, or choose another port with --port';
-    throw new Error(`Port ${port} is in use, ${advice}.`, { cause: error });
+    throw new Error(`Port ${port}, or that of the paid routes, is in use, ${advice}.`, { cause: error });
   };
 }
 
@@ -176,7 +181,7 @@ async function makeDemoData(dir: string, port: string, signal: Promise<unknown>)
 function whatNext(dir: string, devnet: DevnetDescription): string {
   const relative = path.relative('.', dir);
   const isDefault = relative === '.tollbook';
-  const { gateway_url: url } = devnet;
+  const { gateway_url: url, routes_url: routesUrl } = devnet;
   return `
 Open ${url} in a browser:
   demo login     ${demoLogin(devnet)}
@@ -188,6 +193,8 @@ The operators' console is at ${url}/console:
 Try next, from another shell:
   npm run pay -- 1 0 'your text' ${isDefault ? '' : ` --dir ${relative}`}           pay for a job and read its result
   npm run pay -- 9 0 credit${isDefault ? '' : ` --dir ${relative}`}                 buy credit for chat, for the account of the paying wallet
+  npm run pay -- /weather/berlin${isDefault ? '' : ` --dir ${relative}`}             pay for a path of an API and read its answer
+  curl -i ${routesUrl}/weather/berlin    its offer: 402
   curl ${url}/x402/jobs/1/0/price    what a job costs
   curl ${url}/x402/stats             the public counters
   ${relative}/devnet.json                     keys and addresses for clients

@@ -11,6 +11,7 @@ import { signerIn } from '../../../base/values/log/log-generation.ts';
 import { readLogGeneration } from '../../../audit/store/log.ts';
 import { openDatabase, openPool } from '../../../ledger/store/database.ts';
 import { openLane } from '../../../ledger/store/lane.ts';
+import type { RunningGateway } from '../../running-gateway.ts';
 import type { DevnetFacts } from './devnet-process.ts';
 
 interface DevnetSecrets {
@@ -66,13 +67,16 @@ export function describe(
   devnet: DevnetFacts,
   given: DevnetSecrets & {
     readonly databaseUrl: string;
-    readonly gatewayUrl: string;
+    readonly gateway: Pick<RunningGateway, 'url' | 'routesUrl'>;
     readonly demoUser: DemoUser;
     readonly demoOperator: DemoOperator;
   },
 ): DevnetDescription {
+  const { url, routesUrl } = given.gateway;
+  if (routesUrl === undefined) throw new Error('the development configuration needs [[routes]]');
   return {
-    gateway_url: given.gatewayUrl,
+    gateway_url: url,
+    routes_url: routesUrl,
     config: path.relative('.', path.join(dir, 'gateway.toml')),
     rpc_url: devnet.rpcUrl,
     chain_id: devnet.chainId,
@@ -98,7 +102,7 @@ export function describe(
     routing: {
       ...describeModels(config),
       ...given.keys,
-      siwe_domain: new URL(config.identity?.siweUri ?? given.gatewayUrl).host,
+      siwe_domain: new URL(config.identity?.siweUri ?? url).host,
       mail_dir: path.relative('.', config.identity?.mailDir ?? path.join(dir, 'mail')),
     },
   };
@@ -107,8 +111,11 @@ export function describe(
 function describeJobs({ jobs, topUps, runners }: Config): DevnetDescription['jobs'] {
   const leased = new Set(runners.filter(({ mode }) => mode === 'lease').flatMap(({ services }) => services));
   const topUpJobs = new Set(topUps.map(jobKey));
-  const deliveryOf = (key: string, serviceId: number) =>
-    topUpJobs.has(key) ? 'top_up' : leased.has(serviceId) ? 'lease' : 'push';
+  const deliveryOf = (key: string, serviceId: number) => {
+    if (topUpJobs.has(key)) return 'top_up';
+    if (jobs?.routes?.all.has(key)) return 'route';
+    return leased.has(serviceId) ? 'lease' : 'push';
+  };
   return [...(jobs?.jobPrices.keys() ?? [])].map((key) => {
     const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
     const policy = jobs?.jobPolicies.get(key);

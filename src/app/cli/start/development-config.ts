@@ -10,14 +10,20 @@ import { spendTable } from '../../../devnet/prepaid-contract.ts';
 import { topUpTables } from '../../../devnet/top-up.ts';
 import type { DevnetFacts } from './devnet-process.ts';
 
-/** The port in the development configuration. */
-const defaultPort = '8402';
+/** The ports in the development configuration. */
+const defaultPort = 8402;
+const defaultRoutesPort = 8405;
 const developmentConfig = new URL('../../../../config/dev.toml', import.meta.url);
 const identitySecretFile = 'identity.secret';
 const operatorKeyFile = 'operator.key';
 const logKeyFile = 'log.key';
 const receiptKeyFile = 'receipt.key';
 const quoteKeyFile = 'quote.key';
+
+/** Where a gateway on this port serves its paid routes; any free port if the gateway takes any. */
+export function routesPort(port: number): number {
+  return port === 0 ? 0 : port + defaultRoutesPort - defaultPort;
+}
 
 /** Writes the development configuration with this devnet's addresses to a file, which a second gateway can use too. */
 export async function developmentGateway(dir: string, port: string, devnet: DevnetFacts): Promise<Config> {
@@ -31,10 +37,12 @@ quote_key = ${secretAt(dir, quoteKeyFile)}
 `,
     )
     .replaceAll(`127.0.0.1:${defaultPort}`, `127.0.0.1:${port}`)
+    .replaceAll(`127.0.0.1:${defaultRoutesPort}`, `127.0.0.1:${routesPort(Number(port))}`)
     .replaceAll('http://127.0.0.1:8412', devnet.rpcUrl)
     .replaceAll('http://127.0.0.1:8413', devnet.facilitatorUrl)
     .replaceAll('http://127.0.0.1:8414/calls', devnet.runnerUrl)
-    .replaceAll('http://127.0.0.1:8415/v1', devnet.modelUpstreamUrl);
+    .replaceAll('http://127.0.0.1:8415/v1', devnet.modelUpstreamUrl)
+    .replaceAll('http://127.0.0.1:8416', devnet.apiUrl);
   const file = path.join(dir, 'gateway.toml');
   await keepSecret(dir, identitySecretFile);
   await keepSecret(dir, logKeyFile);

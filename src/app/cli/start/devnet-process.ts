@@ -1,13 +1,11 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { processEnvironment } from '../../../base/config/environment.ts';
 import type { Devnet } from '../../../devnet/devnet.ts';
+import { thisProgram } from './this-program.ts';
 
 /** The addresses and keys of a running devnet. */
 export type DevnetFacts = Omit<Devnet, 'stop'>;
-
-const thisProgram = new URL('../tollbook.ts', import.meta.url);
 
 /** Starts the devnet in a separate process; adds the function that ends it to `stops`. */
 export async function startDevnetProcess(
@@ -17,7 +15,7 @@ export async function startDevnetProcess(
 ): Promise<DevnetFacts> {
   const { PATH = '' } = processEnvironment();
   const port = chainPort === undefined ? [] : ['--chain-port', String(chainPort)];
-  const args = [fileURLToPath(thisProgram), 'devnet', '--dir', dir, ...port];
+  const args = [thisProgram, 'devnet', '--dir', dir, ...port];
   const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     env: { PATH },

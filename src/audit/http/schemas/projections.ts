@@ -55,13 +55,13 @@ export const paymentsQuery = z.strictObject({
     .string()
     .regex(/^(?:0x[0-9a-f]{40}|[A-Za-z0-9._-]{1,16})$/)
     .optional()
-    .meta({ description: "An asset's address, lower case, or its symbol." }),
+    .describe("An asset's address, lower case, or its symbol."),
 });
 
 const token = { network, asset: address, symbol, decimals };
 
 export const auditedPayment = z.strictObject({
-  seq: count.meta({ description: 'The event that started the payment.' }),
+  seq: count.describe('The event that started the payment.'),
   quote_digest: quoteDigest,
   state: z.enum(paymentStates),
   at: time,
@@ -73,26 +73,26 @@ export const auditedPayment = z.strictObject({
   transaction: hex32.nullable(),
   block_number: atoms
     .nullable()
-    .meta({ description: 'The block that proves the payment; null if only the facilitator reported it.' }),
+    .describe('The block that proves the payment; null if only the facilitator reported it.'),
   call_id: callId.nullable(),
   settled_at: time.nullable(),
   refunded_at: time
     .nullable()
-    .meta({ description: 'When the last refund of the payment, or of a part of it, was recorded.' }),
+    .describe('When the last refund of the payment, or of a part of it, was recorded.'),
   refund_transaction: hex32.nullable(),
-  refunded_amount: atoms.meta({
-    description: 'How much of it was refunded. Its state is `refunded` where that is all of it.',
-  }),
+  refunded_amount: atoms.describe(
+    'How much of it was refunded. Its state is `refunded` where that is all of it.',
+  ),
   refund_due: refundDue.nullable(),
   refund_due_since: time.nullable(),
-  refund_started_at: time.nullable().meta({ description: 'If a refund is started that has not ended.' }),
+  refund_started_at: time.nullable().describe('If a refund is started that has not ended.'),
   quote_source: quoteSource,
-  last_seq: count.meta({ description: 'The last event that this row includes.' }),
+  last_seq: count.describe('The last event that this row includes.'),
 });
 
 export const auditedPayments = z
   .strictObject({ ...asOf, payments: z.array(auditedPayment), next })
-  .meta({ description: 'Payments in the order in which they were started.' });
+  .describe('Payments in the order in which they were started.');
 export type AuditedPayments = z.infer<typeof auditedPayments>;
 
 export const paymentHistory = z
@@ -104,7 +104,7 @@ export const paymentHistory = z
     checkpoint: z
       .string()
       .nullable()
-      .meta({ description: 'The signed tree head of the proofs; null if nothing is sealed.' }),
+      .describe('The signed tree head of the proofs; null if nothing is sealed.'),
     events: z.array(
       z.strictObject({
         seq: count,
@@ -112,14 +112,12 @@ export const paymentHistory = z
         type: z.string(),
         at: time,
         data: z.looseObject({}),
-        leaf_base64: z.base64().meta({ description: 'The sealed bytes of the event.' }),
-        proof: inclusionProof
-          .nullable()
-          .meta({ description: 'Null until the next tree head includes the event.' }),
+        leaf_base64: z.base64().describe('The sealed bytes of the event.'),
+        proof: inclusionProof.nullable().describe('Null until the next tree head includes the event.'),
       }),
     ),
   })
-  .meta({ description: 'All events of a quote, with their proofs.' });
+  .describe('All events of a quote, with their proofs.');
 export type PaymentHistoryJson = z.infer<typeof paymentHistory>;
 
 export const callsQuery = z.strictObject({
@@ -130,29 +128,23 @@ export const callsQuery = z.strictObject({
 
 export const auditedCall = z.strictObject({
   call_id: callId,
-  seq: count.meta({ description: 'The event that started its payment.' }),
+  seq: count.describe('The event that started its payment.'),
   quote_digest: quoteDigest,
   ...jobName,
   status: z.enum(['enqueued', 'delivered', 'completed', 'dead_lettered']),
   attempts: count,
-  enqueued_at: time.meta({
-    description: 'When it was first enqueued, also if it was enqueued again since.',
-  }),
+  enqueued_at: time.describe('When it was first enqueued, also if it was enqueued again since.'),
   ended_at: time.nullable(),
 });
 
 export const auditedCalls = z
   .strictObject({ ...asOf, calls: z.array(auditedCall), next })
-  .meta({ description: 'Paid calls in the order of their ids.' });
+  .describe('Paid calls in the order of their ids.');
 export type AuditedCalls = z.infer<typeof auditedCalls>;
 
 export const creditQuery = z.strictObject({
   ...cursorQuery,
-  account: z
-    .string()
-    .regex(accountNamePattern)
-    .optional()
-    .meta({ description: 'Only the account of this name.' }),
+  account: z.string().regex(accountNamePattern).optional().describe('Only the account of this name.'),
 });
 
 /** Wider than a balance: a sum over the whole life of the account. */
@@ -165,21 +157,19 @@ export const auditedAccount = z
   .strictObject({
     account_id: count,
     account: z.string().nullable(),
-    balance: creditSum.meta({ description: 'The credit that can be spent.' }),
-    held: creditSum.meta({ description: 'Credit held for running completions.' }),
-    granted: creditSum.meta({ description: 'Credit granted by operators.' }),
-    topped_up: creditSum.meta({ description: 'Credit bought, less reversed top-ups.' }),
-    captured: creditSum.meta({ description: 'The cost of completions, less corrections.' }),
+    balance: creditSum.describe('The credit that can be spent.'),
+    held: creditSum.describe('Credit held for running completions.'),
+    granted: creditSum.describe('Credit granted by operators.'),
+    topped_up: creditSum.describe('Credit bought, less reversed top-ups.'),
+    captured: creditSum.describe('The cost of completions, less corrections.'),
     expired: creditSum,
-    last_seq: count.meta({ description: 'The last event that this row includes.' }),
+    last_seq: count.describe('The last event that this row includes.'),
   })
-  .meta({
-    description: 'An account. `granted` + `topped_up` = `balance` + `held` + `captured` + `expired`.',
-  });
+  .describe('An account. `granted` + `topped_up` = `balance` + `held` + `captured` + `expired`.');
 
 export const auditedCredit = z
   .strictObject({ ...asOf, accounts: z.array(auditedAccount), next })
-  .meta({ description: 'Credit accounts in the order of their ids.' });
+  .describe('Credit accounts in the order of their ids.');
 export type AuditedCredit = z.infer<typeof auditedCredit>;
 
 export const totalsQuery = z.strictObject({ from: day, to: day, ...job });
@@ -192,20 +182,17 @@ export const totals = z
         day,
         ...jobName,
         ...token,
-        payments: count.meta({
-          description:
-            'Payments settled on that day, without those whose settlement was disproved or reorged out.',
-        }),
+        payments: count.describe(
+          'Payments settled on that day, without those whose settlement was disproved or reorged out.',
+        ),
         amount: atoms,
-        completed: count.meta({ description: 'How many of them have completed calls.' }),
+        completed: count.describe('How many of them have completed calls.'),
         dead_lettered: count,
-        refunded: count.meta({ description: 'How many of them were refunded as a whole.' }),
-        refunded_amount: atoms.meta({
-          description: 'What was refunded of all of them, as a whole or in part.',
-        }),
+        refunded: count.describe('How many of them were refunded as a whole.'),
+        refunded_amount: atoms.describe('What was refunded of all of them, as a whole or in part.'),
       }),
     ),
-    complete: z.boolean().meta({ description: 'False if rows are missing: request fewer days.' }),
+    complete: z.boolean().describe('False if rows are missing: request fewer days.'),
   })
-  .meta({ description: 'The income of each job on each day (UTC) of settlement, by token.' });
+  .describe('The income of each job on each day (UTC) of settlement, by token.');
 export type Totals = z.infer<typeof totals>;

@@ -17,35 +17,35 @@ import {
 } from '../../../base/http/values.ts';
 
 /** Why a payment's money is due back. */
-export const refundDue = z.enum(refundReasons).meta({
-  description:
+export const refundDue = z
+  .enum(refundReasons)
+  .describe(
     'Why the payment is to be refunded: its call is a dead letter; it has no call; it has no call because another payment of ' +
-    'the same quote has it; it was found on the chain after the ledger had lost it.',
-});
+      'the same quote has it; it was found on the chain after the ledger had lost it.',
+  );
 
 const unnamed = 'Null for a recovered payment whose payer has not asked for delivery.';
 /** The job of a payment that may be a recovered one. */
 export const recoveredJob = {
-  service_id: serviceId.nullable().meta({ description: unnamed }),
-  job_index: jobIndex.nullable().meta({ description: unnamed }),
+  service_id: serviceId.nullable().describe(unnamed),
+  job_index: jobIndex.nullable().describe(unnamed),
 };
 
-export const quoteSource = z.literal('pricing').nullable().meta({
-  description: 'Which service issued the quote; null for a 402 answer, and if the quote is lost.',
-});
+export const quoteSource = z
+  .literal('pricing')
+  .nullable()
+  .describe('Which service issued the quote; null for a 402 answer, and if the quote is lost.');
 
 const refundUnderWay = z
   .strictObject({
     since: time,
     age_secs: count,
     operator: z.string(),
-    sender: address.nullable().meta({ description: 'Whose transaction it is, if that is known.' }),
+    sender: address.nullable().describe('Whose transaction it is, if that is known.'),
     sender_nonce: count.nullable(),
-    transaction: hex32.nullable().meta({ description: 'What the wallet answered.' }),
+    transaction: hex32.nullable().describe('What the wallet answered.'),
   })
-  .meta({
-    description: 'The refund that an operator began to send, and that is neither recorded nor given up.',
-  });
+  .describe('The refund that an operator began to send, and that is neither recorded nor given up.');
 
 export const refundsDueQuery = z.strictObject(cursorQuery);
 
@@ -54,23 +54,23 @@ export const refundsDue = z
     ...asOf,
     refunds_due: z.array(
       z.strictObject({
-        seq: count.meta({ description: 'The event that started the payment.' }),
+        seq: count.describe('The event that started the payment.'),
         quote_digest: quoteDigest,
-        payment_nonce: hex32.meta({ description: 'Names the payment if its quote was paid twice.' }),
+        payment_nonce: hex32.describe('Names the payment if its quote was paid twice.'),
         ...recoveredJob,
         network,
         asset: address,
         symbol,
         decimals,
-        amount: atoms.meta({ description: 'What is left to refund of the payment.' }),
+        amount: atoms.describe('What is left to refund of the payment.'),
         paid_amount: atoms,
-        refunded_amount: atoms.meta({ description: 'What was refunded of it before.' }),
+        refunded_amount: atoms.describe('What was refunded of it before.'),
         payer: address,
         pay_to: address,
-        transaction: hex32.meta({ description: 'The transaction that paid.' }),
-        block_number: atoms.nullable().meta({
-          description: 'The block that proves the payment; null if only the facilitator reported it.',
-        }),
+        transaction: hex32.describe('The transaction that paid.'),
+        block_number: atoms
+          .nullable()
+          .describe('The block that proves the payment; null if only the facilitator reported it.'),
         call_id: callId.nullable(),
         quote_source: quoteSource,
         why: refundDue,
@@ -79,17 +79,19 @@ export const refundsDue = z
         under_way: refundUnderWay.nullable(),
       }),
     ),
-    contradicted: z.array(count).meta({
-      description:
+    contradicted: z
+      .array(count)
+      .describe(
         'The events that started payments of which the read models say something else than their events. The list is what the events ' +
-        'say. If this is not empty, pay nothing before `tollbook verify` is sound.',
-    }),
-    changed: z.array(count).meta({
-      description:
+          'say. If this is not empty, pay nothing before `tollbook verify` is sound.',
+      ),
+    changed: z
+      .array(count)
+      .describe(
         'Events that are not those that the log has sealed. Their payments are left out of the list. If this is not empty, pay ' +
-        'nothing before `tollbook verify` is sound.',
-    }),
+          'nothing before `tollbook verify` is sound.',
+      ),
     next,
   })
-  .meta({ description: 'Payments that are to be refunded, in the order in which they were started.' });
+  .describe('Payments that are to be refunded, in the order in which they were started.');
 export type RefundsDue = z.infer<typeof refundsDue>;

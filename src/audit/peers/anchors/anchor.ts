@@ -1,11 +1,9 @@
 import type { Funds } from '../../../payments/peers/chain/transaction-sender.ts';
+import type { TreeHead } from '../../../base/values/log/checkpoint.ts';
 import type { RpcAnswer } from '../../../base/peers/rpc/json-rpc.ts';
 
 /** A checkpoint to publish. */
-export interface AnchoredHead {
-  readonly origin: string;
-  readonly size: number;
-  readonly root: Buffer;
+export interface AnchoredHead extends TreeHead {
   readonly note: string;
 }
 

@@ -3,7 +3,8 @@ import { decodeLeaf, isUnreadable, typesListing } from '../../../ledger/rules/ev
 import { isTriggeredStream } from '../../../base/values/triggers/trigger.ts';
 import { poll } from '../../../base/runtime/poll.ts';
 import { readCounters } from '../../../ledger/store/counters.ts';
-import { isDataError, isDenied, type LedgerDatabase } from '../../../ledger/store/database.ts';
+import { isDataError, isDenied } from '../../../ledger/store/database.ts';
+import type { LedgerReader } from '../../../ledger/store/ledger.ts';
 import { noteUnreadable } from '../../../payments/store/follow-ups.ts';
 import {
   activateProjection,
@@ -110,10 +111,7 @@ const askEveryMs = 100;
  * read, they alone.
  * @throws if this user may only read, and no other process does it within some seconds
  */
-export async function projectToHead(ledger: {
-  readonly pool: pg.Pool;
-  readonly db: LedgerDatabase;
-}): Promise<void> {
+export async function projectToHead(ledger: LedgerReader): Promise<void> {
   const { asOfSeq } = await readCounters(ledger.db);
   const memory = createStreamMemory();
   const isBehind = async (): Promise<boolean> => (await readProjection(ledger.pool)).seq < asOfSeq;

@@ -18,7 +18,7 @@ import {
 } from '../../../accounts/http/schemas/identity.ts';
 import { sendRefusal } from '../../../ledger/http/errors.ts';
 import { addressOf } from '../../../base/http/request-values.ts';
-import { whyRefused } from '../../../accounts/http/siwe.ts';
+import { termsJson, whyRefused } from '../../../accounts/http/siwe.ts';
 import { guardForUsers } from '../../../accounts/http/session-user.ts';
 
 /** The wallets of a session's user, with which they can sign in. */
@@ -42,15 +42,8 @@ export function walletRoutes(identity: Identity) {
       if (retryAfterSecs > 0) return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
       const answer = await issueLinkTerms(identity, userOf(request));
       if (answer.kind === 'stale') return sendRefusal(request, reply, 'session_not_fresh');
-      const { nonce, domain, uri, chainId, expiresInSecs, statement } = answer.terms;
-      const terms: WalletTermsJson = {
-        nonce,
-        domain,
-        uri,
-        chain_id: chainId,
-        expires_in_secs: expiresInSecs,
-        statement,
-      };
+      const { statement } = answer.terms;
+      const terms: WalletTermsJson = { ...termsJson(answer.terms), statement };
       return reply.send(terms);
     });
 

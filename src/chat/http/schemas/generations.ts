@@ -7,15 +7,15 @@ import { currency } from './model.ts';
 import { day, usedKey, usedKeyId } from './usage.ts';
 
 const filters = z.strictObject({
-  from: day.optional().meta({ description: 'The first day (UTC) of its admission.' }),
-  to: day.optional().meta({ description: 'The last day (UTC).' }),
-  model: visibleName.optional().meta({ description: 'Only this model.' }),
+  from: day.optional().describe('The first day (UTC) of its admission.'),
+  to: day.optional().describe('The last day (UTC).'),
+  model: visibleName.optional().describe('Only this model.'),
   key_id: usedKeyId,
   cursor: z
     .string()
     .regex(/^[1-9]\d{0,15}$/)
     .optional()
-    .meta({ description: '`next` of the previous page; valid only for the same list of the same ledger.' }),
+    .describe('`next` of the previous page; valid only for the same list of the same ledger.'),
 });
 
 export const generationsQuery = filters.extend({ limit: limitOf(1_000, 100) });
@@ -38,12 +38,10 @@ export const generations = z
         prompt_tokens,
         completion_tokens,
         cached_tokens,
-        cost: credit
-          .nullable()
-          .meta({ description: 'Null while it runs, and if nothing was charged because it failed.' }),
+        cost: credit.nullable().describe('Null while it runs, and if nothing was charged because it failed.'),
       }),
     ),
     next,
   })
-  .meta({ description: 'The completions of an account, the newest first, a moment later than the ledger.' });
+  .describe('The completions of an account, the newest first, a moment later than the ledger.');
 export type GenerationsJson = z.infer<typeof generations>;

@@ -12,20 +12,22 @@ export const chatRequest = z
       .max(200)
       .meta({ description: 'A model of `GET /v1/models`.', examples: ['devnet-small'] }),
     messages: z.array(z.looseObject({ role: z.string(), content: messageContent.nullish() })).min(1),
-    stream: z.boolean().nullish().meta({ description: 'Whether the answer is an event stream.' }),
+    stream: z.boolean().nullish().describe('Whether the answer is an event stream.'),
     stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
     max_tokens: z.int().min(1).nullish(),
-    max_completion_tokens: z.int().min(1).nullish().meta({
-      description:
+    max_completion_tokens: z
+      .int()
+      .min(1)
+      .nullish()
+      .describe(
         "The limit of each choice. Default: the model's longest answer, or as much as the credit pays for.",
-    }),
+      ),
     n: z.int().min(1).max(128).nullish(),
   })
-  .meta({
-    description:
-      "OpenAI's request for text, tools and response formats, with the usual samplers of open models, is passed to the model " +
+  .describe(
+    "OpenAI's request for text, tools and response formats, with the usual samplers of open models, is passed to the model " +
       'unchanged. Other parameters, and those that may cost more than tokens, are refused with `unsupported_parameter`.',
-  });
+  );
 
 export const chatCompletion = z
   .looseObject({
@@ -45,15 +47,15 @@ export const chatCompletion = z
       .looseObject({ prompt_tokens: tokens, completion_tokens: tokens, total_tokens: tokens.optional() })
       .nullish(),
   })
-  .meta({ description: 'The answer of the upstream, byte for byte.' });
+  .describe('The answer of the upstream, byte for byte.');
 
 export const openAiErrorBody = z
   .strictObject({
     error: z.strictObject({
-      message: z.string().meta({ description: 'One sentence for a person.' }),
+      message: z.string().describe('One sentence for a person.'),
       type: z.string(),
-      param: z.string().nullable().meta({ description: 'The parameter that is wrong.' }),
+      param: z.string().nullable().describe('The parameter that is wrong.'),
       code: z.string(),
     }),
   })
-  .meta({ description: "An error in OpenAI's format." });
+  .describe("An error in OpenAI's format.");

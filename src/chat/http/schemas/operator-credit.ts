@@ -21,15 +21,10 @@ export const accountName = z
 
 const limit = limitOf(1_000, 100, 'The most items of a page.');
 const after = (name: string) =>
-  z.coerce
-    .number()
-    .int()
-    .min(0)
-    .default(0)
-    .meta({ description: `The last \`${name}\` of the previous page.` });
+  z.coerce.number().int().min(0).default(0).describe(`The last \`${name}\` of the previous page.`);
 
 export const keysQuery = z.strictObject({
-  account: accountName.optional().meta({ description: 'Only the keys of this account.' }),
+  account: accountName.optional().describe('Only the keys of this account.'),
   after: after('key_id'),
   limit,
 });
@@ -45,26 +40,29 @@ export const listedKey = z
     created_at: time,
     expires_at: time.nullable(),
     revoked_at: time.nullable(),
-    last_used_at: time.nullable().meta({ description: 'With a precision of one minute.' }),
+    last_used_at: time.nullable().describe('With a precision of one minute.'),
   })
-  .meta({ description: 'An API key without its secret.' });
+  .describe('An API key without its secret.');
 export type ListedKeyJson = z.infer<typeof listedKey>;
 
 export const listedKeys = z
   .strictObject({ keys: z.array(listedKey) })
-  .meta({ description: 'Keys of all accounts, oldest first, expired and revoked keys included.' });
+  .describe('Keys of all accounts, oldest first, expired and revoked keys included.');
 
 export const keyRequest = z
   .strictObject({
-    account: accountName.meta({ description: 'The account is created if it does not exist.' }),
+    account: accountName.describe('The account is created if it does not exist.'),
     name: z
       .string()
       .regex(apiKeyNamePattern)
       .default('default')
       .meta({ description: 'A name for its owner.', examples: ['my bot'] }),
-    models: z.array(z.string().regex(modelNamePattern)).min(1).max(100).optional().meta({
-      description: 'The models that the key may use, whether they are served or not; all by default.',
-    }),
+    models: z
+      .array(z.string().regex(modelNamePattern))
+      .min(1)
+      .max(100)
+      .optional()
+      .describe('The models that the key may use, whether they are served or not; all by default.'),
     cap: requestedCredit.optional().meta({
       description: 'The most that the key may spend in total, in the currency.',
       examples: ['5.00'],
@@ -80,16 +78,16 @@ export const keyRequest = z
         examples: [30],
       }),
   })
-  .meta({ description: 'The key to create.' });
+  .describe('The key to create.');
 
 export const issuedKey = z
   .strictObject({
     key_id: keyId,
     account: accountName,
     name: z.string(),
-    key: z.string().meta({ description: 'The secret. It is not shown again.' }),
+    key: z.string().describe('The secret. It is not shown again.'),
   })
-  .meta({ description: 'A new key.' });
+  .describe('A new key.');
 export type IssuedKeyJson = z.infer<typeof issuedKey>;
 
 export const revokedKey = z.strictObject({ key_id: keyId, status: z.literal('revoked') });
@@ -98,23 +96,23 @@ export const account = z
   .strictObject({
     account_id: id,
     account: accountName,
-    balance: credit.meta({ description: 'The credit that can be spent now.' }),
-    held: credit.meta({ description: 'The credit held for open completions.' }),
-    total_used: credit.meta({ description: 'The cost of all completions so far.' }),
+    balance: credit.describe('The credit that can be spent now.'),
+    held: credit.describe('The credit held for open completions.'),
+    total_used: credit.describe('The cost of all completions so far.'),
   })
-  .meta({ description: 'A credit account.' });
+  .describe('A credit account.');
 export type AccountJson = z.infer<typeof account>;
 
 export const accounts = z
   .strictObject({ accounts: z.array(account) })
-  .meta({ description: 'All accounts, oldest first.' });
+  .describe('All accounts, oldest first.');
 
 export const grantRequest = z
   .strictObject({
     amount: requestedAmount,
   })
-  .meta({ description: 'The credit to grant.' });
+  .describe('The credit to grant.');
 
 export const granted = z
   .strictObject({ account: accountName, balance: credit })
-  .meta({ description: 'The balance after the grant.' });
+  .describe('The balance after the grant.');

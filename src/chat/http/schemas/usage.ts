@@ -16,23 +16,20 @@ export const usedKeyId = z.coerce
   .min(0)
   .max(Number.MAX_SAFE_INTEGER)
   .optional()
-  .meta({ description: 'Only this key; 0: requests of sessions.' });
+  .describe('Only this key; 0: requests of sessions.');
 
 const usageFilters = z.strictObject({
-  from: day.optional().meta({ description: 'The first day (UTC); by default 29 days before `to`.' }),
-  to: day.optional().meta({ description: 'The last day (UTC); by default today.' }),
+  from: day.optional().describe('The first day (UTC); by default 29 days before `to`.'),
+  to: day.optional().describe('The last day (UTC); by default today.'),
   by: z
     .string()
     .default('day,model,key')
     .transform((text) => text.split(','))
     .pipe(z.array(z.enum(usageDimensions)).min(1).max(3))
-    .meta({
-      description:
-        'What the rows are sums by: `day`, `model` and `key` with commas between, or some of them.',
-    }),
-  model: visibleName.optional().meta({ description: 'Only this model.' }),
+    .describe('What the rows are sums by: `day`, `model` and `key` with commas between, or some of them.'),
+  model: visibleName.optional().describe('Only this model.'),
   key_id: usedKeyId,
-  cursor: z.string().max(1_000).optional().meta({ description: '`next` of the previous page.' }),
+  cursor: z.string().max(1_000).optional().describe('`next` of the previous page.'),
 });
 
 export const usageQuery = usageFilters.extend({
@@ -64,10 +61,10 @@ export const usagePlace = z.strictObject({
 export const usedKey = z
   .strictObject({
     id: z.int().min(1),
-    name: z.string().nullable().meta({ description: 'Null once the key is deleted.' }),
+    name: z.string().nullable().describe('Null once the key is deleted.'),
   })
   .nullable()
-  .meta({ description: 'Null for requests of sessions.' });
+  .describe('Null for requests of sessions.');
 
 const digits = z.string().regex(/^\d{1,40}$/);
 
@@ -83,21 +80,18 @@ export const usage = z
           day: day.nullable(),
           model: z.string().nullable(),
           key: usedKey,
-          requests: digits.meta({ description: 'Completions with an answer, or a part of one.' }),
-          failed: digits.meta({ description: 'Completions without one; they cost nothing.' }),
+          requests: digits.describe('Completions with an answer, or a part of one.'),
+          failed: digits.describe('Completions without one; they cost nothing.'),
           prompt_tokens: digits,
           completion_tokens: digits,
-          cached_tokens: digits.meta({
-            description: 'The part of the prompts that upstreams read from their caches.',
-          }),
+          cached_tokens: digits.describe('The part of the prompts that upstreams read from their caches.'),
           cost: credit,
         })
-        .meta({ description: 'What is not in `by` is null.' }),
+        .describe('What is not in `by` is null.'),
     ),
     next,
   })
-  .meta({
-    description:
-      'What the completions of an account used, by the UTC day of their admission: the newest day first, then by model and key.',
-  });
+  .describe(
+    'What the completions of an account used, by the UTC day of their admission: the newest day first, then by model and key.',
+  );
 export type UsageJson = z.infer<typeof usage>;

@@ -23,6 +23,7 @@ import {
   createTransactionSender,
   type Funds,
   type SendAnswer,
+  type TransactionSenderOptions,
 } from '../../../payments/peers/chain/transaction-sender.ts';
 
 export type { Landed, SpendEnd } from './spend-end.ts';
@@ -98,16 +99,10 @@ export interface PrepaidContract {
   close(): Promise<void>;
 }
 
-export interface CreditsOptions {
-  readonly chainId: number;
+/** The private key is the operator's. */
+export interface CreditsOptions extends Omit<TransactionSenderOptions, 'rpc'> {
   readonly rpcUrl: string;
   readonly contract: Address;
-  /** The operator's. */
-  readonly privateKey: Hex;
-  /** Of one RPC call. */
-  readonly timeoutMs: number;
-  /** The most that a transaction offers for a unit of gas. */
-  readonly maxFeePerGasWei?: bigint;
 }
 
 /** @throws TypeError when the URL is invalid, which is a mistake in the configuration */

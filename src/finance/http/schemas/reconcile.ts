@@ -17,9 +17,9 @@ export const reconciliations = z
       z.strictObject({
         id: reconciliationId,
         from: time,
-        to: time.meta({ description: 'The end of the period, not included.' }),
-        size: count.meta({ description: 'The number of ledger events that were read.' }),
-        root: z.string().meta({ description: 'The Merkle root over these events, base64.' }),
+        to: time.describe('The end of the period, not included.'),
+        size: count.describe('The number of ledger events that were read.'),
+        root: z.string().describe('The Merkle root over these events, base64.'),
         result,
         breaks: count,
         open_items: count,
@@ -29,13 +29,13 @@ export const reconciliations = z
     ),
     next,
   })
-  .meta({ description: 'Reconciliations in the order in which they were made.' });
+  .describe('Reconciliations in the order in which they were made.');
 export type Reconciliations = z.infer<typeof reconciliations>;
 
 const amount = z
   .string()
   .regex(/^-?\d+$/)
-  .meta({ description: 'Atoms, as a decimal string.' });
+  .describe('Atoms, as a decimal string.');
 const balance = z.strictObject({
   atoms: amount.nullable(),
   how: z.enum(['chain', 'computed', 'no_archive_state']),
@@ -71,9 +71,7 @@ const account = z.strictObject({
     })
     .nullable()
     .optional()
-    .meta({
-      description: "From the closing of the books to the chain's; absent in reports of earlier versions.",
-    }),
+    .describe("From the closing of the books to the chain's; absent in reports of earlier versions."),
 });
 
 export const reconciliation = z
@@ -102,16 +100,16 @@ export const reconciliation = z
       z.strictObject({
         kind: z.enum(['ok', 'open', 'break']),
         count,
-        explained: count.optional().meta({ description: 'Of breaks: how many an operator has explained.' }),
+        explained: count.optional().describe('Of breaks: how many an operator has explained.'),
         items: z.array(z.looseObject({})),
         groups: z.array(z.looseObject({})),
       }),
     ),
     result,
     breaks: count,
-    breaks_explained: count.optional().meta({
-      description: 'Breaks of which an operator said what they are; absent in reports of earlier versions.',
-    }),
+    breaks_explained: count
+      .optional()
+      .describe('Breaks of which an operator said what they are; absent in reports of earlier versions.'),
     open_items: count,
   })
-  .meta({ description: 'The report byte for byte as it was stored: canonical JSON (RFC 8785).' });
+  .describe('The report byte for byte as it was stored: canonical JSON (RFC 8785).');

@@ -66,12 +66,7 @@ interface Group {
   last: Place;
 }
 
-interface Place {
-  readonly seq?: number | undefined;
-  readonly transaction?: string | undefined;
-  readonly block_number?: string | undefined;
-  readonly log_index?: number | undefined;
-}
+type Place = Pick<ItemFields, 'seq' | 'transaction' | 'block_number' | 'log_index'>;
 
 export interface GroupJson extends Omit<Group, 'atoms'> {
   readonly atoms: string;

@@ -10,10 +10,10 @@ import { readStreamsUpTo } from '../../../ledger/store/projection.ts';
 import { ownAccounts } from '../../../payments/use-cases/costs/own-accounts.ts';
 import {
   type CostAnswer,
-  type CostLedger,
   type CostReader,
   recordCost,
 } from '../../../payments/use-cases/costs/record-cost.ts';
+import type { LedgerWriter } from '../../../ledger/store/ledger.ts';
 
 /** A transaction that the ledger names, and that the operator may have sent. */
 interface NamedTransaction {
@@ -65,7 +65,7 @@ const clocksDifferMs = 86_400_000;
  * the result of each, in the order of the events that name them, and of the chain. A repetition records what could not be recorded before.
  */
 export async function* recordMissingCosts(
-  ledger: CostLedger,
+  ledger: LedgerWriter,
   missing: MissingCosts,
   sources: CostSources,
 ): AsyncGenerator<MissingCost> {
@@ -110,14 +110,18 @@ async function* namedInLedger(pool: pg.Pool): AsyncGenerator<readonly NamedTrans
 
 /** Records costs, and remembers the transactions that it tried. */
 class MissingRecorder {
-  readonly #ledger: CostLedger;
+  readonly #ledger: LedgerWriter;
   readonly #by: Pick<MissingCosts, 'stated' | 'operator'>;
   readonly #config: Config | undefined;
   readonly #own = new Map<string, ReadonlySet<string>>();
   readonly #tried = new Set<string>();
   readonly #unanswered = new Map<string, number>();
 
-  constructor(ledger: CostLedger, by: Pick<MissingCosts, 'stated' | 'operator'>, config: Config | undefined) {
+  constructor(
+    ledger: LedgerWriter,
+    by: Pick<MissingCosts, 'stated' | 'operator'>,
+    config: Config | undefined,
+  ) {
     this.#ledger = ledger;
     this.#by = by;
     this.#config = config;

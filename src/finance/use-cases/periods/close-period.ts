@@ -1,7 +1,6 @@
-import type pg from 'pg';
 import { openDatabaseSource } from '../books/source.ts';
 import { formatsEdition } from '../../../base/values/format.ts';
-import type { EventData } from '../../../ledger/rules/event.ts';
+import type { EventData, LedgerEvent } from '../../../ledger/rules/event.ts';
 import { readCheckpoint } from '../../../base/values/log/checkpoint.ts';
 import { periodStream, type PeriodRefusal, type PeriodRefusalCode } from '../../rules/periods/periods.ts';
 import { leavesUnexplained, type ReportJson } from '../../rules/reconcile/report.ts';
@@ -11,11 +10,7 @@ import { countReopened } from '../reconcile/explain-break.ts';
 import type { Lane } from '../../../ledger/store/lane.ts';
 import { outcomeHash, pinExports, reportHash, rootAt } from './pins.ts';
 import { readPeriods } from './read-periods.ts';
-
-export interface PeriodLedger {
-  readonly pool: pg.Pool;
-  readonly lane: Lane;
-}
+import type { LedgerWriter } from '../../../ledger/store/ledger.ts';
 
 export interface CloseOrder {
   readonly period: Period;
@@ -54,7 +49,7 @@ export interface Closed {
  * Changes nothing if it is refused.
  */
 export async function closePeriod(
-  { pool, lane }: PeriodLedger,
+  { pool, lane }: LedgerWriter,
   { period, report, operator, despite }: CloseOrder,
 ): Promise<Closed | Refused<CloseRefusalCode>> {
   const { periods, version } = await readPeriods(pool);
@@ -94,12 +89,7 @@ export async function closePeriod(
     ...(despite !== undefined && { despite }),
     operator,
   };
-  const { outcome } = await lane.append({
-    stream: periodStream,
-    expect: version,
-    events: [{ type: 'operator_period_closed', data }],
-  });
-  return outcome === 'ok' ? { kind: 'closed', data } : superseded();
+  return recordInPeriods(lane, version, { type: 'operator_period_closed', data }, { kind: 'closed', data });
 }
 
 /** What a report lacks to close a period with. */
@@ -152,7 +142,15 @@ export function refusedBy<Code extends string>({
   return refused(code, message);
 }
 
-export function superseded(): Refused<'superseded'> {
+/** Records a fact of the periods; refused if they changed since `version`. */
+export async function recordInPeriods<Recorded>(
+  lane: Lane,
+  version: number,
+  event: LedgerEvent,
+  recorded: Recorded,
+): Promise<Recorded | Refused<'superseded'>> {
+  const { outcome } = await lane.append({ stream: periodStream, expect: version, events: [event] });
+  if (outcome === 'ok') return recorded;
   return refused(
     'superseded',
     'somebody else recorded something of the periods at the same moment: try again',

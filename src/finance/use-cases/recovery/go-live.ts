@@ -6,7 +6,8 @@ import { readLogGeneration } from '../../../audit/store/log.ts';
 import { readHalt, readTimeOf } from '../../../ledger/store/recovery.ts';
 import { decideStart } from './decide-start.ts';
 import { findLoss, type Loss } from './find-loss.ts';
-import { beginRecovery, type Ledger } from './recover.ts';
+import type { Ledger } from '../../../ledger/store/ledger.ts';
+import { beginRecovery } from './recover.ts';
 import { doesGatewayRun } from './running-gateways.ts';
 
 export interface GoLiveOrder {

@@ -6,9 +6,7 @@ import type { Address } from '../../../base/values/primitives.ts';
 import type { ChainScanner } from '../../../payments/peers/chain/transfer-scan.ts';
 import { projectToHead } from '../../../audit/use-cases/projections/project.ts';
 import { ReconcileError } from '../reconcile/reconcile-error.ts';
-import type { LedgerDatabase } from '../../../ledger/store/database.ts';
 import { identityData, readIdentity } from '../../../ledger/store/database-identity.ts';
-import type { Lane } from '../../../ledger/store/lane.ts';
 import { listPaidAccounts, readRecovery, type Recovery } from '../../../ledger/store/recovery.ts';
 import type { Loss } from './find-loss.ts';
 import {
@@ -18,12 +16,7 @@ import {
   type SearchedAccount,
   searchNetwork,
 } from './search-network.ts';
-
-export interface Ledger {
-  readonly pool: pg.Pool;
-  readonly db: LedgerDatabase;
-  readonly lane: Lane;
-}
+import type { Ledger } from '../../../ledger/store/ledger.ts';
 
 export interface RecoveryOrder {
   readonly loss: Loss;

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Fingerprint } from '../../../payments/rules/payment.ts';
 import { transactionKey } from '../../rules/reconcile/reconcile.ts';
 import { type ChainTransfer } from '../../../payments/rules/chain-transfer.ts';
+import type { AcceptedToken } from '../../../base/values/token.ts';
 import type { TransferMethod } from '../../../base/values/transfer-method.ts';
 import type { Address, Caip2, Hex } from '../../../base/values/primitives.ts';
 import type { ChainScanner } from '../../../payments/peers/chain/transfer-scan.ts';
@@ -14,12 +15,7 @@ import { recoverPayment } from '../../../payments/store/recover-payment.ts';
 import { readTransferHolders } from '../../../payments/store/claims.ts';
 
 /** A token at a payee. */
-export interface SearchedAccount {
-  readonly asset: Address;
-  readonly payTo: Address;
-  readonly symbol: string;
-  readonly decimals: number;
-}
+export type SearchedAccount = Pick<AcceptedToken, 'asset' | 'payTo' | 'symbol' | 'decimals'>;
 
 export interface NetworkToSearch {
   readonly chain: ChainScanner;

@@ -10,9 +10,10 @@ import type { RpcUnavailable } from '../../../base/peers/rpc/json-rpc.ts';
 import { listStartedRefunds } from '../../../payments/store/refunds.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import { readTransferHolders } from '../../../payments/store/claims.ts';
-import { type Chains, type Ledger, type Refused, refused, rememberAnswers } from './final-transfers.ts';
+import { type Chains, type Refused, refused, rememberAnswers } from './final-transfers.ts';
 import { recordRefund } from './record-refund.ts';
 import { type By, noteSentRefund, readRefunding } from './send-refund.ts';
+import type { LedgerWriter } from '../../../ledger/store/ledger.ts';
 
 export type EndRefusal =
   /** No operator has begun to send it. */
@@ -43,7 +44,7 @@ export type Ended =
  * @param why how this operator knows that it was not sent; undefined: the chain alone is asked
  */
 export async function endRefund(
-  ledger: Ledger,
+  ledger: LedgerWriter,
   { why, ...by }: By & { readonly why?: string | undefined },
   chains: Chains,
 ): Promise<Ended> {
@@ -165,7 +166,7 @@ export interface FollowedSteps {
  * and abandons refunds that can no longer land, in the name of the operator who started each. It leaves the rest to operators.
  */
 export async function followRefunds(
-  { pool, lane }: Ledger,
+  { pool, lane }: LedgerWriter,
   chains: Chains,
   steps: FollowedSteps = { count: 0 },
 ): Promise<void> {

@@ -8,8 +8,8 @@ import {
 import type { Address, Caip2, Hex } from '../../../base/values/primitives.ts';
 import type { Chain, Transfer, TransfersAnswer } from '../../../payments/peers/chain/chain.ts';
 import type { AcceptedToken } from '../../../base/values/token.ts';
-import type { Lane } from '../../../ledger/store/lane.ts';
 import { type KnownPayee, listPayees } from '../../../payments/store/refunds.ts';
+import type { LedgerWriter } from '../../../ledger/store/ledger.ts';
 
 /** Why a transaction cannot be recorded. */
 export type NoTransfers =
@@ -29,12 +29,6 @@ export interface Refused<Code extends string> {
 
 export function refused<Code extends string>(code: Code, detail?: string): Refused<Code> {
   return { kind: 'refused', code, detail };
-}
-
-/** What a use case reads, and appends to. */
-export interface Ledger {
-  readonly pool: pg.Pool;
-  readonly lane: Lane;
 }
 
 const maxTries = 5;
@@ -170,7 +164,7 @@ export interface TransferCost extends Omit<CostOrder, 'own'> {
  * @param from whose tokens it moved: an account of the operator, by that record
  */
 export async function recordTransferCost(
-  ledger: Ledger,
+  ledger: LedgerWriter,
   chains: Chains,
   order: Omit<CostOrder, 'own'>,
   from: string,

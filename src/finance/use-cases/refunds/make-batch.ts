@@ -1,9 +1,10 @@
 import type pg from 'pg';
 import { type BatchedRefund, type RefundBatch, transferCall } from '../../rules/refund-batch.ts';
 import type { Address, Caip2, Hex } from '../../../base/values/primitives.ts';
-import { type Chains, type Ledger, rememberAnswers } from './final-transfers.ts';
+import { type Chains, rememberAnswers } from './final-transfers.ts';
 import { findUnlistedRefunds, listRefundsDue, type ListedRefund } from './list-refunds-due.ts';
 import { type DueRefund, findDue, type SendRefusal, startDue } from './send-refund.ts';
+import type { LedgerWriter } from '../../../ledger/store/ledger.ts';
 
 const rowsAtOnce = 1_000;
 
@@ -116,7 +117,7 @@ export interface BatchSender extends SentBy {
 
 /** Starts each refund of a plan, so that no worker delivers its call and no operator sends it again. The batch may be sent after that. */
 export async function startBatch(
-  ledger: Ledger,
+  ledger: LedgerWriter,
   { asOfSeq, startedBefore, refunds: planned }: BatchPlan,
   network: Caip2,
   { operator, sender, firstNonce, isOneTransaction }: BatchSender,

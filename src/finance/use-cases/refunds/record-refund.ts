@@ -19,7 +19,6 @@ import { readStream } from '../../../ledger/store/streams.ts';
 import { readTransferHolders } from '../../../payments/store/claims.ts';
 import {
   type Chains,
-  type Ledger,
   type MinedTransfers,
   type NoTransfers,
   readMined,
@@ -31,6 +30,7 @@ import {
   type TransferCost,
   tryAgain,
 } from './final-transfers.ts';
+import type { LedgerWriter } from '../../../ledger/store/ledger.ts';
 
 /** An operator's statement that a transaction refunded a payment, or a part of it. */
 export interface RefundOrder {
@@ -99,14 +99,14 @@ export type RefundAnswer =
  * commands.
  */
 export async function recordRefund(
-  ledger: Ledger,
+  ledger: LedgerWriter,
   order: RefundOrder,
   chains: Chains,
 ): Promise<RefundAnswer> {
   return tryAgain(() => tryRefund(ledger, order, chains));
 }
 
-async function tryRefund(ledger: Ledger, order: RefundOrder, chains: Chains): Promise<RefundAnswer> {
+async function tryRefund(ledger: LedgerWriter, order: RefundOrder, chains: Chains): Promise<RefundAnswer> {
   const { events } = await readStream(ledger.pool, order.quoteDigest);
   const quote = foldQuote(events);
   const known = choosePayment(quote, order.paymentNonce);
@@ -357,7 +357,7 @@ const notInThisOne: ReadonlySet<RefundRefusal> = new Set([
  * and amount count only where ledger and chain say the same. Repeated it changes nothing more.
  */
 export async function* recordBatch(
-  ledger: Ledger,
+  ledger: LedgerWriter,
   { batch, transactions, operator }: BatchRecordOrder,
   chains: Chains,
 ): AsyncGenerator<BatchedAnswer> {

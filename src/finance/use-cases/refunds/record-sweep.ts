@@ -1,7 +1,6 @@
 import type { EventData } from '../../../ledger/rules/event.ts';
 import { type Caip2, chainIdOf, type Hex } from '../../../base/values/primitives.ts';
 import { placeData } from '../../../payments/rules/chain-transfer.ts';
-import type { LedgerDatabase } from '../../../ledger/store/database.ts';
 import type { Lane } from '../../../ledger/store/lane.ts';
 import { findRefundsDueTo, type KnownPayee } from '../../../payments/store/refunds.ts';
 import { sweepClaim } from '../../../payments/store/recorded-claims.ts';
@@ -10,7 +9,6 @@ import {
   type Chains,
   knownPayees,
   type KnownToken,
-  type Ledger,
   type MinedTransfers,
   type NoTransfers,
   readMined,
@@ -22,6 +20,7 @@ import {
   type TransferCost,
 } from './final-transfers.ts';
 import { projectToHead } from '../../../audit/use-cases/projections/project.ts';
+import type { Ledger, LedgerWriter } from '../../../ledger/store/ledger.ts';
 
 /** An operator's statement that a transaction moved income from payees to other addresses. */
 export interface SweepOrder {
@@ -54,16 +53,12 @@ export interface SweepsRecorded {
   readonly cost: TransferCost;
 }
 
-interface SweepLedger extends Ledger {
-  readonly db: LedgerDatabase;
-}
-
 /**
  * Records the transfers of a final transaction from payees, each as one sweep. Nothing is recorded if a transfer matches a
  * refund that is due. `accepted` are the configured tokens; those of earlier configurations come from the ledger.
  */
 export async function recordSweep(
-  ledger: SweepLedger,
+  ledger: Ledger,
   order: SweepOrder,
   chains: Chains,
   accepted: readonly KnownToken[],
@@ -103,7 +98,7 @@ function findLeaving(mined: MinedTransfers, known: readonly KnownPayee[]) {
 }
 
 async function findDue(
-  { pool }: Ledger,
+  { pool }: LedgerWriter,
   network: Caip2,
   sweeps: readonly Sweep[],
 ): Promise<Refused<SweepRefusal> | undefined> {
@@ -115,7 +110,7 @@ async function findDue(
 }
 
 async function appendAll(
-  { lane }: Ledger,
+  { lane }: LedgerWriter,
   sweeps: readonly Sweep[],
   holders: (logIndex: number) => string | undefined,
 ): Promise<Omit<SweepsRecorded, 'cost'> | Refused<SweepRefusal>> {

@@ -5,7 +5,6 @@ import { foldQuote } from '../../../payments/rules/quote-state.ts';
 import { type Address, type Caip2, chainIdOf, type Hex } from '../../../base/values/primitives.ts';
 import type { Transfer } from '../../../payments/peers/chain/chain.ts';
 import { projectToHead } from '../../../audit/use-cases/projections/project.ts';
-import type { LedgerDatabase } from '../../../ledger/store/database.ts';
 import { createPaymentLookup } from '../../../payments/store/payment-lookup.ts';
 import { unexplainedTransferClaims } from '../../../payments/store/recorded-claims.ts';
 import { type KnownPayee, listStreams } from '../../../payments/store/refunds.ts';
@@ -15,7 +14,6 @@ import {
   type Chains,
   knownPayees,
   type KnownToken,
-  type Ledger,
   type MinedTransfers,
   type NoTransfers,
   readMined,
@@ -27,18 +25,14 @@ import {
   type TransferCost,
   tryAgain,
 } from './final-transfers.ts';
+import type { Ledger, LedgerWriter } from '../../../ledger/store/ledger.ts';
 
 /** An operator's explanation of a transfer to a payee that does not belong to a payment. */
-export interface UnexplainedTransferOrder {
-  readonly network: Caip2;
-  readonly transaction: Hex;
-  /** Which of its transfers; needed if several could be meant. */
-  readonly logIndex: number | undefined;
+export interface UnexplainedTransferOrder extends Omit<ReversalOrder, 'why'> {
   readonly use:
     | { readonly as: 'suspense' | 'income' | 'own' }
     /** `by`: the transaction that gave it back. */
     | { readonly as: 'returned'; readonly by: Hex };
-  readonly operator: string;
 }
 
 export type UnexplainedTransferRefusal =
@@ -72,16 +66,12 @@ export type UnexplainedTransferAnswer =
     }
   | Refused<UnexplainedTransferRefusal>;
 
-interface UnexplainedTransferLedger extends Ledger {
-  readonly db: LedgerDatabase;
-}
-
 /**
  * Records an operator's explanation of a final transfer that no payment explains. Concurrent commands record a transfer once:
  * its claim decides. Money in suspense can be recorded again, as income or as returned. `accepted` are the configured tokens.
  */
 export async function recordUnexplainedTransfer(
-  ledger: UnexplainedTransferLedger,
+  ledger: Ledger,
   order: UnexplainedTransferOrder,
   chains: Chains,
   accepted: readonly KnownToken[],
@@ -96,7 +86,7 @@ export async function recordUnexplainedTransfer(
 
 /** Undefined if a stranger sent the money: then the stranger paid for the transaction. */
 async function costOf(
-  ledger: Ledger,
+  ledger: LedgerWriter,
   { network, operator }: UnexplainedTransferOrder,
   chains: Chains,
   { record }: { readonly record: UnexplainedTransferRecord },
@@ -109,7 +99,7 @@ async function costOf(
 }
 
 async function tryUnexplainedTransfer(
-  ledger: Ledger,
+  ledger: LedgerWriter,
   order: UnexplainedTransferOrder,
   chains: Chains,
   { mined, known }: { readonly mined: MinedTransfers; readonly known: readonly KnownPayee[] },
@@ -152,7 +142,7 @@ type Came = Omit<UnexplainedTransferRecord, 'as' | 'operator' | 'returned'>;
 
 /** The one transfer to a payee that the order names. */
 async function chooseTransfer(
-  { pool }: Ledger,
+  { pool }: LedgerWriter,
   order: UnexplainedTransferOrder,
   mined: MinedTransfers,
   known: readonly KnownPayee[],
@@ -253,7 +243,7 @@ function isBefore(one: Place, other: Place): boolean {
 export interface ReversalOrder {
   readonly network: Caip2;
   readonly transaction: Hex;
-  /** Which of its transfers; needed if several are recorded. */
+  /** Which of its transfers; needed if several could be meant. */
   readonly logIndex: number | undefined;
   readonly why: string;
   readonly operator: string;
@@ -266,7 +256,7 @@ export type ReversalRefusal = 'not_recorded' | 'transfer_ambiguous' | 'supersede
  * that it turned out to be.
  */
 export async function reverseUnexplainedTransfer(
-  ledger: Ledger,
+  ledger: LedgerWriter,
   order: ReversalOrder,
 ): Promise<
   { readonly kind: 'reversed'; readonly record: UnexplainedTransferRecord } | Refused<ReversalRefusal>

@@ -9,14 +9,8 @@ import type { Address, Caip2, Hex } from '../../../base/values/primitives.ts';
 import { findChangedEvents, isAsSealed } from '../../../audit/use-cases/log/changed-events.ts';
 import type { Chain } from '../../../payments/peers/chain/chain.ts';
 import { readStream, readStreamLeaves } from '../../../ledger/store/streams.ts';
-import {
-  type Chains,
-  type Ledger,
-  type Refused,
-  refused,
-  requireFinal,
-  tryAgain,
-} from './final-transfers.ts';
+import { type Chains, type Refused, refused, requireFinal, tryAgain } from './final-transfers.ts';
+import type { LedgerWriter } from '../../../ledger/store/ledger.ts';
 
 /** One settled payment of a quote. */
 export interface RefundOf {
@@ -80,7 +74,7 @@ export interface DueRefund {
  * started, and the payment's call is not delivered.
  */
 export async function startRefund(
-  ledger: Ledger,
+  ledger: LedgerWriter,
   order: SendOrder,
   chains: Chains,
 ): Promise<StartedRefund | Refused<SendRefusal>> {
@@ -94,7 +88,7 @@ export async function startRefund(
 
 /** Starts a refund that `findDue` has found; `superseded` where anything was recorded of its payment since. */
 export async function startDue(
-  { lane }: Ledger,
+  { lane }: LedgerWriter,
   { of, state, version, sinceBlock }: DueRefund,
   { operator, sender, senderNonce, evidence }: Omit<SendOrder, keyof RefundOf>,
 ): Promise<StartedRefund | Refused<SendRefusal>> {
@@ -169,7 +163,7 @@ function findPaid(transaction: Hex, payment: PaymentState['payment'], chain: Cha
 
 /** Records the transaction that the wallet answered with, and its nonce if the node knows it. The same again changes nothing. */
 export async function noteSentRefund(
-  ledger: Ledger,
+  ledger: LedgerWriter,
   { transaction, ...by }: By & { readonly transaction: Hex },
   chains: Chains,
 ): Promise<{ readonly kind: 'recorded' } | Refused<SendRefusal>> {

@@ -24,33 +24,29 @@ import {
 export const jobInput = z
   .strictObject({
     content_type: z.string().meta({ examples: ['application/json'] }),
-    json_schema: z
-      .record(z.string(), z.unknown())
-      .optional()
-      .meta({ description: 'JSON Schema, draft 2020-12.' }),
+    json_schema: z.record(z.string(), z.unknown()).optional().describe('JSON Schema, draft 2020-12.'),
   })
-  .meta({ description: 'The input that the job accepts; absent if it accepts any.' });
+  .describe('The input that the job accepts; absent if it accepts any.');
 
-const endpoint = url.meta({ description: 'The URL at which the job is paid for.' });
+const endpoint = url.describe('The URL at which the job is paid for.');
 
 const notOffered = z
   .array(z.strictObject({ network, asset: address, symbol, reason: z.literal('no_current_rate') }))
   .readonly()
-  .meta({
-    description: 'Accepted tokens that cannot be paid with now, and why. Absent if there is none.',
-  });
+  .describe('Accepted tokens that cannot be paid with now, and why. Absent if there is none.');
 
 export const price = z
   .strictObject({
     ...jobName,
-    name: z.string().optional().meta({ description: 'What the operator calls the job.' }),
-    description: z.string().optional().meta({ description: 'What it does, in one line.' }),
+    name: z.string().optional().describe('What the operator calls the job.'),
+    description: z.string().optional().describe('What it does, in one line.'),
     price_wei: wei,
-    invocation_mode: z.enum(invocationModes).exclude(['disabled']),
-    auth_mode: z
-      .enum(authModes)
+    price_depends_on_request: z
+      .literal(true)
       .optional()
-      .meta({ description: 'How callers of a restricted job are authenticated.' }),
+      .describe('Each request has its own price, which its offer says; this one is the highest.'),
+    invocation_mode: z.enum(invocationModes).exclude(['disabled']),
+    auth_mode: z.enum(authModes).optional().describe('How callers of a restricted job are authenticated.'),
     input: jobInput.optional(),
     settlement_options: z
       .array(
@@ -66,47 +62,49 @@ export const price = z
           x402_endpoint: endpoint,
         }),
       )
-      .meta({ description: 'Empty if no token can be offered now: `unavailable` says why.' }),
+      .describe('Empty if no token can be offered now: `unavailable` says why.'),
     not_offered: notOffered.optional(),
     unavailable: z.strictObject({ reason: z.enum(noOfferReasons) }).optional(),
     x402_endpoint: endpoint,
   })
-  .meta({ description: 'The current price of a job in each accepted token.' });
+  .describe('The current price of a job in each accepted token.');
 
 /** The most jobs of one page: the schemas of inputs may be long. */
 const mostJobs = 100;
 
 /** Described only: the paid flow reads it itself, and refuses a malformed one with an offer. */
 export const payQuery = z.object({
-  quote: z.string().optional().meta({
-    description:
+  quote: z
+    .string()
+    .optional()
+    .describe(
       'The token of a quote that a pricing service issued. A request without a payment gets exactly that quote as its offer.',
-  }),
+    ),
 });
 
 export const catalogueQuery = z.strictObject({
-  cursor: z.string().max(64).optional().meta({ description: '`next` of the previous page.' }),
+  cursor: z.string().max(64).optional().describe('`next` of the previous page.'),
   limit: z.coerce
     .number()
     .int()
     .min(1)
     .max(mostJobs)
     .default(mostJobs)
-    .meta({ description: 'The most jobs of one page.' }),
+    .describe('The most jobs of one page.'),
 });
 
 export const catalogue = z
   .strictObject({
-    jobs: z.array(price).meta({ description: 'By service and job index.' }),
+    jobs: z.array(price).describe('By service and job index.'),
     next,
   })
-  .meta({ description: 'The jobs that are sold, each as at its own `…/price`.' });
+  .describe('The jobs that are sold, each as at its own `…/price`.');
 
 export const wellKnown = z
   .strictObject({
-    version: z.literal(1).meta({ description: 'Of this document.' }),
+    version: z.literal(1).describe('Of this document.'),
     x402Version: z.literal(2),
-    resources: z.array(url).meta({ description: 'The URLs of the jobs, at most 1,000; each takes `POST`.' }),
+    resources: z.array(url).describe('The URLs of the jobs, at most 1,000; each takes `POST`.'),
     instructions: z.string(),
     items: z
       .array(
@@ -118,51 +116,47 @@ export const wellKnown = z
           name: z.string().optional(),
           description: z.string().optional(),
           mimeType: z.string(),
-          accepts: z.array(unquotedV2).meta({
-            description: 'The present prices. They name no quote, so only those of a 402 can be paid.',
-          }),
+          accepts: z
+            .array(unquotedV2)
+            .describe('The present prices. They name no quote, so only those of a 402 can be paid.'),
         }),
       )
-      .meta({ description: 'The same jobs, as discovery services list resources.' }),
+      .describe('The same jobs, as discovery services list resources.'),
     catalogue: url,
     openapi: url,
     llms: url,
   })
-  .meta({ description: 'The resources of this server that are paid for by x402.' });
+  .describe('The resources of this server that are paid for by x402.');
 
 export const didDocument = z
   .strictObject({
     '@context': z.array(url),
-    id: z.string().meta({ description: 'The DID: `did:web:` and the host of this address.' }),
+    id: z.string().describe('The DID: `did:web:` and the host of this address.'),
     verificationMethod: z.array(
       z.strictObject({
         id: z.string(),
         type: z.string(),
         controller: z.string(),
         publicKeyJwk: z.record(z.string(), z.string()).optional(),
-        blockchainAccountId: z
-          .string()
-          .optional()
-          .meta({ description: 'The account of an `eip712` signature.' }),
+        blockchainAccountId: z.string().optional().describe('The account of an `eip712` signature.'),
       }),
     ),
-    assertionMethod: z.array(z.string()).meta({ description: 'The ids of all keys.' }),
+    assertionMethod: z.array(z.string()).describe('The ids of all keys.'),
   })
-  .meta({ description: 'The public keys of signed offers and receipts.' });
+  .describe('The public keys of signed offers and receipts.');
 
 const paymentCodes = [
   'payment_required',
   'payment_invalid',
   'quote_expired',
+  'quote_ended',
 ] as const satisfies readonly PaymentRequired['code'][];
 
 export const paymentRequired = z
   .strictObject({
     x402Version: z.literal(1),
-    error: z.string().meta({ description: 'One sentence for a person.' }),
-    accepts: z
-      .array(requirementV1)
-      .meta({ description: 'One token of each network that has a name in version 1.' }),
+    error: z.string().describe('One sentence for a person.'),
+    accepts: z.array(requirementV1).describe('One token of each network that has a name in version 1.'),
     code: z.enum(paymentCodes),
     reason: z
       .string()
@@ -178,14 +172,14 @@ export const paymentRequired = z
     input: jobInput.optional(),
     not_offered: notOffered.optional(),
   })
-  .meta({ description: 'The offer: x402 version 1 in this body, version 2 in `PAYMENT-REQUIRED`.' });
+  .describe('The offer: x402 version 1 in this body, version 2 in `PAYMENT-REQUIRED`.');
 
 export const accepted = z
   .strictObject({
     status: z.literal('accepted'),
-    receipt: quoteDigest.meta({ description: 'Equals `quote_digest`.' }),
+    receipt: quoteDigest.describe('Equals `quote_digest`.'),
     quote_digest: quoteDigest,
-    receipt_token: z.string().meta({ description: 'Gives access to the result on the receipt.' }),
+    receipt_token: z.string().describe('Gives access to the result on the receipt.'),
     receipt_url: url,
     call_id: callId,
     ...jobName,
@@ -199,49 +193,43 @@ export const accepted = z
         examples: ['whsec_…'],
       }),
   })
-  .meta({ description: 'The payment is settled and the call is enqueued, not yet completed.' });
+  .describe('The payment is settled and the call is enqueued, not yet completed.');
 export type Accepted = z.infer<typeof accepted>;
 
 export const completed = accepted
   .extend({
     status: z.literal('completed'),
-    result: result
-      .nullable()
-      .meta({ description: "The runner's result; null if it gave none, or its life has ended." }),
+    result: result.nullable().describe("The runner's result; null if it gave none, or its life has ended."),
   })
-  .meta({
-    description: 'What a 202 says, and the result: the call was completed within the time of `Prefer`.',
-  });
+  .describe('What a 202 says, and the result: the call was completed within the time of `Prefer`.');
 export type Completed = z.infer<typeof completed>;
 
-export const replayed = z.strictObject({ status: z.literal('accepted') }).meta({
-  description:
+export const replayed = z
+  .strictObject({ status: z.literal('accepted') })
+  .describe(
     "The payment is known, and the request does not echo its offer's `offerSecret`: nothing else is said about it.",
-});
+  );
 export type Replayed = z.infer<typeof replayed>;
 
 const check = z.strictObject({
   name: z.enum(['caller', 'signature', 'nonce', 'permission']),
   passed: z.boolean(),
-  detail: z.string().meta({ description: 'One sentence for a person.' }),
+  detail: z.string().describe('One sentence for a person.'),
 });
 
 const dryRunFacts = {
-  enabled: z.boolean().meta({ description: 'Whether the job is sold now.' }),
+  enabled: z.boolean().describe('Whether the job is sold now.'),
   mode: z.enum(invocationModes),
   auth_mode: z.enum(authModes).optional(),
   caller: address.optional(),
-  asserted: z
-    .literal(true)
-    .optional()
-    .meta({ description: 'The request does not prove that it comes from this caller.' }),
+  asserted: z.literal(true).optional().describe('The request does not prove that it comes from this caller.'),
   checks: z.array(check),
   ...jobName,
 };
 
 export const dryRunAllowed = z
   .strictObject({ allowed: z.literal(true), ...dryRunFacts })
-  .meta({ description: 'The request would be allowed.' });
+  .describe('The request would be allowed.');
 
 /** Fields of a refused dry run besides `error` and `code`; those of later checks are absent. */
 export const dryRunRefusal = {

@@ -17,22 +17,11 @@ import {
 export const runnerParameter = z
   .string()
   .regex(runnerName)
-  .meta({ description: 'The name of a runner in the configuration.' });
+  .describe('The name of a runner in the configuration.');
 
 export const deadLettersQuery = z.strictObject({
-  after: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .default(0)
-    .meta({ description: 'The last `call_id` of the previous page.' }),
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(1_000)
-    .default(100)
-    .meta({ description: 'The most items of a page.' }),
+  after: z.coerce.number().int().min(0).default(0).describe('The last `call_id` of the previous page.'),
+  limit: z.coerce.number().int().min(1).max(1_000).default(100).describe('The most items of a page.'),
 });
 
 const cause = z
@@ -46,23 +35,25 @@ const cause = z
 
 export const deadLetter = z.strictObject({
   call_id: callId,
-  quote_digest: quoteDigest.optional().meta({ description: 'Of a paid call.' }),
+  quote_digest: quoteDigest.optional().describe('Of a paid call.'),
   trigger: z
     .strictObject({ kind: z.enum(triggerKinds), name: z.string(), id: z.string() })
     .optional()
-    .meta({ description: 'What made a call that no payment has bought: no refund is due for it.' }),
+    .describe('What made a call that no payment has bought: no refund is due for it.'),
   ...jobName,
-  attempts: count.meta({ description: 'How often the call was delivered or leased.' }),
-  reason: z.string().nullable().meta({ description: 'Why the call is a dead letter, as in the ledger.' }),
+  attempts: count.describe('How often the call was delivered or leased.'),
+  reason: z.string().nullable().describe('Why the call is a dead letter, as in the ledger.'),
   cause,
   runner: z
     .string()
     .nullable()
-    .meta({ description: 'The runner of the last attempt; null for a call that sells credit.' }),
-  last_error: z.string().nullable().meta({
-    description:
+    .describe('The runner of the last attempt; null for a call that sells credit.'),
+  last_error: z
+    .string()
+    .nullable()
+    .describe(
       "The runner's last words, with its status: at most 500 characters, without control characters and credentials.",
-  }),
+    ),
   dead_since: time,
   created_at: time,
 });
@@ -70,36 +61,31 @@ export type DeadLetter = z.infer<typeof deadLetter>;
 
 export const deadLetters = z
   .strictObject({ calls: z.array(deadLetter) })
-  .meta({ description: 'The dead letters, oldest first.' });
+  .describe('The dead letters, oldest first.');
 
 export const requeued = z.strictObject({ call_id: callId, status: z.literal('enqueued') });
 
 const reason = z
   .string()
   .regex(/^[a-z0-9_]{1,100}$/)
-  .meta({ description: 'As in the list.' });
+  .describe('As in the list.');
 /** The selected dead letters, besides their cause. */
 const filter = {
   service_id: serviceId.optional(),
-  job_index: jobIndex.optional().meta({ description: 'With `service_id`: one job.' }),
+  job_index: jobIndex.optional().describe('With `service_id`: one job.'),
   reason: reason.optional(),
   runner: runnerParameter.optional(),
-  since: z.iso.datetime().optional().meta({ description: 'Dead since then or later.' }),
-  before: z.iso.datetime().optional().meta({ description: 'Dead before that.' }),
+  since: z.iso.datetime().optional().describe('Dead since then or later.'),
+  before: z.iso.datetime().optional().describe('Dead before that.'),
 };
 const batch = {
   ...filter,
   cause: cause.optional(),
-  after: z.int().min(0).default(0).meta({ description: '`next` of the batch before.' }),
-  limit: z.int().min(1).max(500).default(500).meta({ description: 'The most dead letters of this batch.' }),
-  dry_run: z
-    .boolean()
-    .default(false)
-    .meta({ description: 'Changes nothing: the answer says what would be done.' }),
+  after: z.int().min(0).default(0).describe('`next` of the batch before.'),
+  limit: z.int().min(1).max(500).default(500).describe('The most dead letters of this batch.'),
+  dry_run: z.boolean().default(false).describe('Changes nothing: the answer says what would be done.'),
 };
-const next = callId
-  .nullable()
-  .meta({ description: 'Where the next batch begins; null after the last dead letter.' });
+const next = callId.nullable().describe('Where the next batch begins; null after the last dead letter.');
 
 /** The number of a job alone says nothing: each service counts its own. */
 function namesService(chosen: { service_id?: number | undefined; job_index?: number | undefined }): boolean {
@@ -110,10 +96,10 @@ const needsService = { error: 'job_index needs service_id', path: ['job_index'] 
 export const requeueRequest = z
   .strictObject(batch)
   .refine(namesService, needsService)
-  .meta({ description: 'Which dead letters are meant: those that match every member that is set.' });
+  .describe('Which dead letters are meant: those that match every member that is set.');
 
 export const requeueReport = z.strictObject({
-  requeued: count.meta({ description: 'Dead letters that are in the queue again, or would be.' }),
+  requeued: count.describe('Dead letters that are in the queue again, or would be.'),
   skipped: z.array(
     z.strictObject({ call_id: callId, why: z.enum(['not_dead', 'refunded', 'refund_under_way', 'unpaid']) }),
   ),
@@ -124,7 +110,7 @@ export type RequeueReportJson = z.infer<typeof requeueReport>;
 const why = z
   .string()
   .regex(operatorTextPattern)
-  .meta({ description: 'For the record, for ever: printable ASCII without "@".' });
+  .describe('For the record, for ever: printable ASCII without "@".');
 
 export const discardRequest = z.strictObject({ why });
 export const discarded = z.strictObject({ call_id: callId, status: z.literal('discarded') });
@@ -135,10 +121,12 @@ export const discardManyRequest = z
     all: z
       .literal(true)
       .optional()
-      .meta({ description: 'Every dead letter is meant. Needed if no other member says which.' }),
-    count: z.int().min(0).optional().meta({
-      description: 'How many this batch means, as `discarded` of a dry run says. Needed for any other.',
-    }),
+      .describe('Every dead letter is meant. Needed if no other member says which.'),
+    count: z
+      .int()
+      .min(0)
+      .optional()
+      .describe('How many this batch means, as `discarded` of a dry run says. Needed for any other.'),
     why,
   })
   .refine(namesService, needsService)
@@ -150,13 +138,12 @@ export const discardManyRequest = z
     const isNamed = Object.values(named).some((value) => value !== undefined);
     return isNamed !== (all === true);
   }, 'say which dead letters are meant, or all: true')
-  .meta({
-    description:
-      'Which dead letters are meant: those that match every member that is set. At least one says which, or `all` is true.',
-  });
+  .describe(
+    'Which dead letters are meant: those that match every member that is set. At least one says which, or `all` is true.',
+  );
 
 export const discardReport = z.strictObject({
-  discarded: count.meta({ description: 'Dead letters that are given up, or would be.' }),
+  discarded: count.describe('Dead letters that are given up, or would be.'),
   skipped: z.array(z.strictObject({ call_id: callId, why: z.literal('not_dead') })),
   next,
 });
@@ -178,29 +165,25 @@ export const deadLetterCauses = z
       z.strictObject({
         cause,
         reason: deadLetter.shape.reason,
-        words: z.string().meta({
-          description:
+        words: z
+          .string()
+          .describe(
             'What the runners said, with `#` in place of numbers and ids: at most 160 characters, one line.',
-        }),
+          ),
         calls: count,
-        jobs: z.array(z.string()).meta({ description: 'As `service/job`; at most 10.' }),
-        runners: z.array(z.string()).meta({ description: 'At most 10.' }),
+        jobs: z.array(z.string()).describe('As `service/job`; at most 10.'),
+        runners: z.array(z.string()).describe('At most 10.'),
         oldest: time,
         newest: time,
         example_call_id: callId,
       }),
     ),
-    others: count.meta({
-      description: 'Dead letters of causes that are not listed: a list has 1,000 at most.',
-    }),
-    next: callId.nullable().meta({
-      description: 'Where the next part begins, which has its own groups; null after the last dead letter.',
-    }),
+    others: count.describe('Dead letters of causes that are not listed: a list has 1,000 at most.'),
+    next: callId
+      .nullable()
+      .describe('Where the next part begins, which has its own groups; null after the last dead letter.'),
   })
-  .meta({
-    description:
-      'The causes of dead letters, those with the most first: at most 50,000 dead letters at a time.',
-  });
+  .describe('The causes of dead letters, those with the most first: at most 50,000 dead letters at a time.');
 export type DeadLetterCausesJson = z.infer<typeof deadLetterCauses>;
 
 export const changedRunner = z.strictObject({ runner: runnerParameter, paused: z.boolean() });

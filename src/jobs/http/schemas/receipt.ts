@@ -41,34 +41,28 @@ export const result = z.union([
     .strictObject({
       content_type: contentType,
       bytes: z.int(),
-      sha256: hex32.meta({ description: 'Of its bytes, as the ledger has it.' }),
-      url: url.meta({ description: 'Where its bytes are, for the same receipt token.' }),
+      sha256: hex32.describe('Of its bytes, as the ledger has it.'),
+      url: url.describe('Where its bytes are, for the same receipt token.'),
     })
-    .meta({ description: 'A large result, which is fetched by itself.' }),
+    .describe('A large result, which is fetched by itself.'),
 ]);
 
 export const receipt = z
   .strictObject({
     quote_digest: quoteDigest,
     state: z.enum(states),
-    paid: z
-      .boolean()
-      .nullable()
-      .meta({ description: 'Whether money moved; null while the outcome is unknown.' }),
-    service_id: serviceId.optional().meta({ description: unnamed }),
-    job_index: jobIndex.optional().meta({ description: unnamed }),
-    quote_expires_at: time
-      .optional()
-      .meta({ description: 'Absent for a recovered payment: its quote is lost.' }),
+    paid: z.boolean().nullable().describe('Whether money moved; null while the outcome is unknown.'),
+    service_id: serviceId.optional().describe(unnamed),
+    job_index: jobIndex.optional().describe(unnamed),
+    quote_expires_at: time.optional().describe('Absent for a recovered payment: its quote is lost.'),
     call_id: callId.optional(),
     payment: paymentSummary.optional(),
     refunds: z
       .array(z.strictObject({ amount: atoms, transaction: hex32, at: time }))
       .optional()
-      .meta({
-        description:
-          'What was refunded of the payment, in order; absent if nothing was. The state is `refunded` once that is all of it.',
-      }),
+      .describe(
+        'What was refunded of the payment, in order; absent if nothing was. The state is `refunded` once that is all of it.',
+      ),
     events: z
       .array(
         z.strictObject({
@@ -79,54 +73,62 @@ export const receipt = z
           at: time,
         }),
       )
-      .meta({ description: 'All events of the quote, in order.' }),
-    log_proof: logProofs.nullable().optional().meta({
-      description:
+      .describe('All events of the quote, in order.'),
+    log_proof: logProofs
+      .nullable()
+      .optional()
+      .describe(
         'Proofs that the events about the settlement are in the log, up to a signed tree head; null until there are some, and `log_proof_reason` says why. Absent if the ledger is not sealed.',
-    }),
-    log_proof_reason: z.enum(['not_settled', 'not_sealed']).optional().meta({
-      description: '`not_sealed`: the next tree head covers the settlement; read the receipt again.',
-    }),
+      ),
+    log_proof_reason: z
+      .enum(['not_settled', 'not_sealed'])
+      .optional()
+      .describe('`not_sealed`: the next tree head covers the settlement; read the receipt again.'),
     progress: z
       .strictObject({ fraction: z.number().optional(), message: z.string().optional(), at: time })
       .optional()
-      .meta({
-        description:
-          'What the runner last said of the call while it works on it. Only with the receipt token.',
-      }),
+      .describe('What the runner last said of the call while it works on it. Only with the receipt token.'),
     callback: z
       .strictObject({
         state: z.enum(['waiting', 'due', 'delivered', 'given_up']),
         tries: z.int(),
         last_failure: z.string().optional(),
-        at: time.optional().meta({ description: 'When the last message was delivered or given up.' }),
-        secret: z.string().meta({ description: 'As `callback_secret` of the 202.' }),
+        at: time.optional().describe('When the last message was delivered or given up.'),
+        secret: z.string().describe('As `callback_secret` of the 202.'),
       })
       .optional()
-      .meta({
-        description: 'What became of the callback that the paid request named. Only with the receipt token.',
-      }),
-    result: result.nullable().optional().meta({
-      description: "The runner's result; null until there is one. Only with the receipt token.",
-    }),
-    result_pruned: z.literal(true).optional().meta({
-      description:
+      .describe('What became of the callback that the paid request named. Only with the receipt token.'),
+    result: result
+      .nullable()
+      .optional()
+      .describe("The runner's result; null until there is one. Only with the receipt token."),
+    result_pruned: z
+      .literal(true)
+      .optional()
+      .describe(
         'There was a result, and the gateway has deleted it: its configured life has ended, or it was erased.',
-    }),
-    result_pruned_at: time.optional().meta({ description: 'When it was deleted.' }),
-    result_altered: z.literal(true).optional().meta({
-      description:
+      ),
+    result_pruned_at: time.optional().describe('When it was deleted.'),
+    result_altered: z
+      .literal(true)
+      .optional()
+      .describe(
         'What is stored is not the result whose hash the ledger has: it is not shown. Tell the operator.',
-    }),
+      ),
   })
-  .meta({ description: 'The state of a quote, its payment and its call.' });
+  .describe('The state of a quote, its payment and its call.');
 export type Receipt = z.infer<typeof receipt>;
 
 export const receiptQuery = z.object({
-  wait_secs: z.coerce.number().int().min(0).max(maxWaitSecs).optional().meta({
-    description:
+  wait_secs: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(maxWaitSecs)
+    .optional()
+    .describe(
       'How long the answer may wait for the end of the call, of its payment or of the quote; 0 by default, and 60 for an event stream. It comes immediately if there is nothing to wait for.',
-  }),
+    ),
 });
 
 const signed = z
@@ -136,35 +138,33 @@ const signed = z
     signature: z
       .string()
       .max(10_000)
-      .meta({ description: "The payer's EIP-712 signature, or that of its contract (ERC-1271)." }),
+      .describe("The payer's EIP-712 signature, or that of its contract (ERC-1271)."),
   })
-  .meta({
-    description: 'The `challenge` and `expires_at` of the 401, and the signature over its `typed_data`.',
-  });
+  .describe('The `challenge` and `expires_at` of the 401, and the signature over its `typed_data`.');
 
 export const receiptTokenBody = z.strictObject({ signed: signed.optional() });
 
 export const paymentTokenBody = z.strictObject({
   payment: z
     .strictObject({ network, asset: address, payer: address, nonce: hex32 })
-    .meta({ description: 'The signed payment, as its payload names it; lower case.' }),
+    .describe('The signed payment, as its payload names it; lower case.'),
   signed: signed.optional(),
 });
 
 export const receiptToken = z
   .strictObject({
     quote_digest: quoteDigest,
-    receipt_token: z.string().meta({ description: 'Gives access to the result on the receipt.' }),
+    receipt_token: z.string().describe('Gives access to the result on the receipt.'),
     receipt_url: url,
   })
-  .meta({ description: 'The token of a receipt.' });
+  .describe('The token of a receipt.');
 export type ReceiptToken = z.infer<typeof receiptToken>;
 
 /** Of a refusal that asks for the payer's signature. */
 export const receiptChallenge = {
   challenge: hex32,
-  expires_at: z.int().meta({ description: 'Until when a signature is accepted, in Unix seconds.' }),
-  typed_data: z.record(z.string(), z.unknown()).meta({
-    description: 'What the payer signs: EIP-712 typed data with the type `ReceiptRequest`.',
-  }),
+  expires_at: z.int().describe('Until when a signature is accepted, in Unix seconds.'),
+  typed_data: z
+    .record(z.string(), z.unknown())
+    .describe('What the payer signs: EIP-712 typed data with the type `ReceiptRequest`.'),
 };

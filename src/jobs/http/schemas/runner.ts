@@ -6,7 +6,7 @@ const leaseSecs = z
   .min(5)
   .max(3_600)
   .meta({ description: 'How long the lease is valid, from now.', examples: [60] });
-const leaseId = z.uuid().meta({ description: 'The lease, and its fencing token against earlier holders.' });
+const leaseId = z.uuid().describe('The lease, and its fencing token against earlier holders.');
 
 export const leaseBody = z
   .strictObject({
@@ -27,9 +27,9 @@ export const leaseBody = z
       .min(1)
       .max(100)
       .optional()
-      .meta({ description: "Some of the runner's services; all of them by default." }),
+      .describe("Some of the runner's services; all of them by default."),
   })
-  .meta({ description: 'How many calls the runner leases, and for how long.' });
+  .describe('How many calls the runner leases, and for how long.');
 
 export const extendBody = z.strictObject({ lease_id: leaseId, lease_secs: leaseSecs });
 
@@ -43,7 +43,7 @@ export const completeBody = z.strictObject({
       body_base64: z.base64(),
     })
     .optional()
-    .meta({ description: "The answer to the call, for the payer's receipt." }),
+    .describe("The answer to the call, for the payer's receipt."),
   stored_result: z
     .strictObject({
       content_type: givenType.optional(),
@@ -51,10 +51,10 @@ export const completeBody = z.strictObject({
         .int()
         .min(1)
         .meta({ description: 'Of all parts together.', examples: [5_000_000] }),
-      sha256: hex32.meta({ description: 'Of all bytes.' }),
+      sha256: hex32.describe('Of all bytes.'),
     })
     .optional()
-    .meta({ description: 'In place of `result`: a large one, whose parts were sent before.' }),
+    .describe('In place of `result`: a large one, whose parts were sent before.'),
 });
 export type CompleteBody = z.infer<typeof completeBody>;
 
@@ -77,21 +77,23 @@ export const progressBody = z.strictObject({
 });
 
 export const progressTaken = z.strictObject({
-  status: z.enum(['reported', 'skipped']).meta({
-    description: '`skipped`: it came too soon after the last one.',
-  }),
+  status: z.enum(['reported', 'skipped']).describe('`skipped`: it came too soon after the last one.'),
 });
 
 export const failBody = z.strictObject({
   lease_id: leaseId,
-  error: z.string().max(1_000).meta({ description: 'The error, for the operator.' }),
-  retry: z.boolean().meta({
-    description: 'Whether the call may be tried again; otherwise it becomes a dead letter immediately.',
-  }),
-  retry_after_secs: z.int().min(0).max(86_400).optional().meta({
-    description:
+  error: z.string().max(1_000).describe('The error, for the operator.'),
+  retry: z
+    .boolean()
+    .describe('Whether the call may be tried again; otherwise it becomes a dead letter immediately.'),
+  retry_after_secs: z
+    .int()
+    .min(0)
+    .max(86_400)
+    .optional()
+    .describe(
       'The least time until it is tried again, an hour at most; the back-off may be longer. It has no effect without `retry`.',
-  }),
+    ),
 });
 
 export const leasedCall = z.strictObject({
@@ -104,7 +106,7 @@ export const leasedCall = z.strictObject({
     examples: [{ 'X-X402-ORIGIN': 'x402', 'X-NET-IDEMPOTENCY-KEY': `0x${'5e'.repeat(32)}` }],
   }),
   content_type: contentType,
-  body_base64: z.base64().meta({ description: 'The bytes of the request, unchanged.' }),
+  body_base64: z.base64().describe('The bytes of the request, unchanged.'),
   lease_expires_at: time,
   traceparent: z
     .string()
@@ -119,7 +121,7 @@ export type LeasedCallJson = z.infer<typeof leasedCall>;
 
 export const leases = z
   .strictObject({ calls: z.array(leasedCall) })
-  .meta({ description: 'The leased calls; empty if no call came due within `wait_secs`.' });
+  .describe('The leased calls; empty if no call came due within `wait_secs`.');
 
 export const extended = z.strictObject({ lease_expires_at: time });
 export const completed = z.strictObject({ status: z.literal('completed') });

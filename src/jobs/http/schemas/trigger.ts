@@ -5,13 +5,13 @@ import { callId, hex32 } from '../../../base/http/values.ts';
 export const triggerName = z
   .string()
   .regex(runnerName)
-  .meta({ description: 'The name of a webhook trigger in the configuration.' });
+  .describe('The name of a webhook trigger in the configuration.');
 
 export const triggered = z
   .strictObject({
     status: z.literal('triggered'),
     call_id: callId,
-    idempotency_key: hex32.meta({ description: 'What the runner gets as the idempotency key.' }),
+    idempotency_key: hex32.describe('What the runner gets as the idempotency key.'),
   })
-  .meta({ description: 'The call is on record, and a runner will get it.' });
+  .describe('The call is on record, and a runner will get it.');
 export type TriggeredJson = z.infer<typeof triggered>;

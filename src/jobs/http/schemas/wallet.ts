@@ -10,7 +10,7 @@ const listed = auditedPayment
   .pick({ quote_digest: true, state: true, service_id: true, job_index: true, call_id: true })
   .extend(auditedPayment.pick({ network: true, asset: true, symbol: true, amount: true }).shape)
   .extend({
-    receipt_token: z.string().meta({ description: 'Gives access to the result on the receipt.' }),
+    receipt_token: z.string().describe('Gives access to the result on the receipt.'),
     receipt_url: url,
     transaction: hex32,
     settled_at: time,
@@ -20,10 +20,9 @@ const listed = auditedPayment
 
 export const walletReceipts = z
   .strictObject({ payer: address, ...asOf, receipts: z.array(listed), next })
-  .meta({
-    description:
-      'The settled payments of a wallet in the order in which they were started. A page may have fewer than `limit`.',
-  });
+  .describe(
+    'The settled payments of a wallet in the order in which they were started. A page may have fewer than `limit`.',
+  );
 export type WalletReceipts = z.infer<typeof walletReceipts>;
 
 /** `PAYMENT-REQUIRED` of a request for them, decoded. */
@@ -40,16 +39,16 @@ export const walletChallenge = z
             domain: z.string(),
             uri: url,
             version: z.literal('1'),
-            nonce: z.string().meta({ description: 'Valid for one request, until `expirationTime`.' }),
+            nonce: z.string().describe('Valid for one request, until `expirationTime`.'),
             issuedAt: z.iso.datetime(),
             expirationTime: z.iso.datetime(),
             statement: z.string(),
             resources: z.array(url),
           })
-          .meta({ description: 'The values of the message (EIP-4361) that the wallet signs.' }),
+          .describe('The values of the message (EIP-4361) that the wallet signs.'),
         supportedChains: z.array(z.strictObject({ chainId: network, type: z.literal('eip191') })),
-        schema: z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema of the request header.' }),
+        schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the request header.'),
       }),
     }),
   })
-  .meta({ description: 'What a wallet signs to see its paid calls.' });
+  .describe('What a wallet signs to see its paid calls.');

@@ -2,22 +2,23 @@ import type { JobsConfig } from '../../../base/config/config.ts';
 import { isCharged } from '../../../base/config/routes.ts';
 import { orderedUuid } from '../../../base/values/ordered-uuid.ts';
 import { sha256 } from '../../../base/values/sha256.ts';
-import { putResult } from '../../../calls/store/put-result.ts';
+import type { LeaseName } from '../../../calls/store/calls.ts';
 import { nowSecs } from '../../../ledger/store/ledger.ts';
 import type { LedgerEvent } from '../../../ledger/rules/event.ts';
 import type { AnsweredFacts } from '../../../payments/rules/payment-progress.ts';
 import { settleMarginSecs } from '../../../payments/rules/payment-window.ts';
-import { ofPayment, paidCallKey, paymentFromData } from '../../../payments/rules/payment.ts';
+import { ofPayment, paymentFromData } from '../../../payments/rules/payment.ts';
 import { settlementState } from '../../../payments/rules/settlement.ts';
-import { paymentKey } from '../../../payments/store/claims.ts';
 import { findUnsettled } from '../../../payments/store/unsettled.ts';
 import { recordDecision, type StartedPayment } from '../../../payments/use-cases/record-settlement.ts';
 import { failureOf, readWithin, textOf, type UpstreamFailure } from '../../peers/upstream.ts';
-import { answerHeaders, type Header, headerOf, writeHead } from '../../rules/route-headers.ts';
+import { answerHeaders, type Header, writeHead } from '../../rules/route-headers.ts';
 import type { Job } from '../catalog.ts';
 import type { BoundRequest, RouteOfRequest } from '../job-request.ts';
-import { callHeaders } from './call-headers.ts';
+import { callHeaders, paidCall } from './call-headers.ts';
+import { type KeptBody, readKept, storeAnswer, sumOf } from './kept-answer.ts';
 import {
+  type AnswerHead,
   attemptSecs,
   graceSecs,
   type RoutePorts,
@@ -35,11 +36,18 @@ export interface Asking {
   readonly attempt: number;
   /** Unix seconds. */
   readonly endsAt: number;
+  /** Who was permitted to ask; undefined where anyone is. */
+  readonly caller: string | undefined;
 }
 
 export type Asked =
   /** The answer is stored: its payment is to be settled. */
-  | { readonly kind: 'answered'; readonly started: StartedPayment & { readonly callId: number } }
+  | {
+      readonly kind: 'answered';
+      readonly started: StartedPayment & { readonly callId: number };
+      /** Undefined where it is too long for memory. */
+      readonly answer: WholeAnswer | undefined;
+    }
   /** The payment is on record as failed, and watched. `answer`: what the upstream said all the same. */
   | { readonly kind: 'not_charged'; readonly reason: string; readonly answer: WholeAnswer | undefined }
   /** Another process has recorded something first. */
@@ -51,50 +59,33 @@ export async function askFirst(
   request: BoundRequest,
   job: Job,
   route: RouteOfRequest,
-  { started, attempt, endsAt }: Asking,
+  { started, attempt, endsAt, caller }: Asking,
 ): Promise<Asked> {
-  const { digest, callId, state } = started;
-  const { payment } = state;
-  const call = {
-    callId,
-    attempt,
-    stream: digest,
-    serviceId: job.serviceId,
-    jobIndex: job.jobIndex,
-    origin: { kind: 'x402', ...payment, caller: undefined } as const,
-    idempotencyKey: paidCallKey({ payment: paymentKey(payment), job, bodySha256: request.bodySha256 }),
-  };
-  const asked = await askWhole(
-    context,
-    request,
-    route,
-    callHeaders(context, route, call, request.body),
-    endsAt,
-  );
+  const { callId, state } = started;
+  const call = paidCall(request, job, started, { attempt, caller });
+  const place = { callId, attempt, leaseId: orderedUuid() };
+  const headers = callHeaders(context, route, call, request.body);
+  const asked = await askWhole(context, request, route, { headers, endsAt, place });
   if (asked.kind === 'failed') return refuse(context, started, asked.reason, undefined);
-  const { answer } = asked;
-  if (!isCharged(route.config, answer.status))
-    return refuse(context, started, `status_${answer.status}`, answer);
+  if (asked.kind === 'not_charged')
+    return refuse(context, started, `status_${asked.answer.status}`, asked.answer);
+  const { answer, kept } = asked;
   const head = writeHead(answer);
+  const sum = sumOf(kept);
   const facts: AnsweredFacts = {
     attempt,
     http_status: answer.status,
     head_sha256: sha256(head),
-    result_sha256: sha256(answer.body),
-    result_bytes: answer.body.length,
+    result_sha256: sum.sha256,
+    result_bytes: sum.bytes,
   };
-  const place = { callId, attempt, leaseId: orderedUuid() };
-  await putResult(
-    context.pool,
-    place,
-    headerOf(answer.headers, 'content-type')?.slice(0, 200),
-    answer.body,
-    head,
-  );
+  await storeAnswer(context, place, answer, head, kept);
   const recorded = await recordDecision(context, started, { kind: 'answered', facts });
   if (recorded.kind !== 'recorded') return { kind: 'superseded' };
   const answered = { ...state, status: 'settling', answered: facts } as const;
-  return { kind: 'answered', started: { ...started, version: started.version + 1, state: answered } };
+  const next = { ...started, version: started.version + 1, state: answered };
+  const whole = kept.kind === 'in_memory' ? { ...answer, body: kept.body } : undefined;
+  return { kind: 'answered', started: next, answer: whole };
 }
 
 async function refuse(
@@ -108,16 +99,24 @@ async function refuse(
 }
 
 type Whole =
-  | { readonly kind: 'whole'; readonly answer: WholeAnswer }
+  | { readonly kind: 'charged'; readonly answer: AnswerHead; readonly kept: KeptBody }
+  | { readonly kind: 'not_charged'; readonly answer: WholeAnswer }
   | { readonly kind: 'failed'; readonly reason: UpstreamFailure };
+
+interface Exchange {
+  readonly headers: readonly Header[];
+  /** Unix seconds. */
+  readonly endsAt: number;
+  /** Of its answer, if that is charged. */
+  readonly place: LeaseName;
+}
 
 /** The whole answer, within the time limit of the attempt and the length that can be stored. */
 async function askWhole(
   context: AskPorts,
   { method, path: target, body }: BoundRequest,
   { config }: RouteOfRequest,
-  headers: readonly Header[],
-  endsAt: number,
+  { headers, endsAt, place }: Exchange,
 ): Promise<Whole> {
   const leftMs = Math.max(0, (endsAt - graceSecs - nowSecs(context)) * 1_000);
   const signal = AbortSignal.timeout(leftMs);
@@ -129,12 +128,23 @@ async function askWhole(
     context.log.warn({ reason: answer.reason, error: answer.error }, 'an upstream gave no answer');
     return { kind: 'failed', reason: answer.reason === 'aborted' ? 'upstream_timeout' : answer.reason };
   }
-  const most = Math.min(config.maxResponseBytes, context.config.delivery.maxResultBytes);
+  const { status } = answer;
+  const head = { status, headers: answerHeaders(answer.headers) };
   try {
-    const whole = await readWithin(answer, most);
-    if (!whole) return { kind: 'failed', reason: 'upstream_too_large' };
-    const { status, headers: fields } = answer;
-    return { kind: 'whole', answer: { status, headers: answerHeaders(fields), body: whole } };
+    if (!isCharged(config, status)) {
+      const whole = await readWithin(answer, context.config.delivery.maxResultBytes);
+      if (whole) return { kind: 'not_charged', answer: { ...head, body: whole } };
+      return { kind: 'failed', reason: 'upstream_too_large' };
+    }
+    const kept = await readKept(context, place, answer, config.maxResponseBytes);
+    switch (kept.kind) {
+      case 'too_large':
+        return { kind: 'failed', reason: 'upstream_too_large' };
+      case 'store_unavailable':
+        return { kind: 'failed', reason: 'result_store_unavailable' };
+      default:
+        return { kind: 'charged', answer: head, kept };
+    }
   } catch (error) {
     context.log.warn({ error: textOf(error) }, 'an upstream gave no complete answer');
     return { kind: 'failed', reason: signal.aborted ? 'upstream_timeout' : failureOf(error) };
@@ -178,5 +188,10 @@ export async function askAgain(
     { urgent: true },
   );
   if (outcome !== 'ok') return { kind: 'superseded' };
-  return { started: { ...started, version: state.version + 1 }, attempt, endsAt };
+  return {
+    started: { ...started, version: state.version + 1 },
+    attempt,
+    endsAt,
+    caller: held.caller ?? undefined,
+  };
 }

@@ -9,7 +9,7 @@ import {
 } from '../../../calls/use-cases/record-attempt.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import { failureOf, readWithin, textOf, type UpstreamHead } from '../../peers/upstream.ts';
-import { answerHeaders, headerOf, writeHead } from '../../rules/route-headers.ts';
+import { answerHeaders, answerTrailers, storedContentType, writeHead } from '../../rules/route-headers.ts';
 import { callHeaders } from './call-headers.ts';
 import { isCharged } from '../../../base/config/routes.ts';
 import {
@@ -29,6 +29,9 @@ const longestFailureBytes = 1_048_576;
 /** How often a client may leave in the middle of an answer that is too long to store, and have it again. */
 const repetitions = 2;
 
+// made once: each new one captures a stack trace
+const exchangeIsOver = new DOMException('the exchange is over', 'AbortError');
+
 /** One attempt: its lease and what ends it. */
 interface Attempt {
   readonly call: RouteLease;
@@ -38,7 +41,20 @@ interface Attempt {
   readonly over: AbortController;
 }
 
-/** Asks the upstream under a lease of the call, passes its answer on, and records what became of it. */
+/** Records that the upstream is asked under this lease; false where another request has the call meanwhile. */
+export async function noteDelivered(
+  { lane }: RoutePorts,
+  { callId, leaseId, stream, attempt }: RouteLease,
+): Promise<boolean> {
+  const events = [{ type: 'delivered', data: { call_id: callId, attempt } }] as const;
+  const { outcome } = await lane.append(
+    { stream, events, call: { op: 'check', callId, leaseId } },
+    { urgent: true },
+  );
+  return outcome === 'ok';
+}
+
+/** Asks the upstream under a lease whose `delivered` is on record, passes its answer on, and records what became of it. */
 export async function fetchAnswer(
   context: RoutePorts,
   request: RouteRequest,
@@ -46,19 +62,12 @@ export async function fetchAnswer(
   client: AnswerClient,
 ): Promise<RouteOutcome> {
   const attempt: Attempt = { call, request, client, over: new AbortController() };
-  const { callId, leaseId, stream } = call;
-  const events = [{ type: 'delivered', data: { call_id: callId, attempt: call.attempt } }] as const;
-  const handedOut = await context.lane.append(
-    { stream, events, call: { op: 'check', callId, leaseId } },
-    { urgent: true },
-  );
-  if (handedOut.outcome !== 'ok') return { kind: 'refused', code: 'answer_under_way', reason: 'lease_lost' };
   const heartbeat = keepLease(context, attempt);
   try {
     return await exchange(context, attempt);
   } finally {
     clearInterval(heartbeat);
-    attempt.over.abort();
+    attempt.over.abort(exchangeIsOver);
   }
 }
 
@@ -178,7 +187,7 @@ function complete(
 ): Promise<LeaseResult> {
   return end(context, call, {
     kind: 'completed',
-    contentType: headerOf(head.headers, 'content-type')?.slice(0, 200),
+    contentType: storedContentType(head.headers),
     result: body ?? Buffer.alloc(0),
     resultOmitted: false,
     answer: { status: head.status, head: writeHead(head), passedOn: body ? undefined : sent },
@@ -233,7 +242,7 @@ async function sendStreamed(
   }
   client.begin(head);
   if (withheld) await client.write(withheld);
-  client.end();
+  client.end(answerTrailers(answer.trailers));
   return { kind: 'answered' };
 }
 

@@ -3,6 +3,7 @@ import { flowOf } from '../../../base/config/routes.ts';
 import { settleMarginSecs } from '../../../payments/rules/payment-window.ts';
 import type { Hex } from '../../../base/values/primitives.ts';
 import type { LoggedPorts } from '../../../calls/use-cases/record-attempt.ts';
+import type { ResultStore } from '../../../calls/peers/results/result-store.ts';
 import type { StreamWatch } from '../../../calls/use-cases/stream-watch.ts';
 import type { Upstreams } from '../../peers/upstream.ts';
 import type { Header } from '../../rules/route-headers.ts';
@@ -17,8 +18,8 @@ export interface AnswerClient {
   whole(head: AnswerHead, body: Buffer): void;
   /** Resolves when the client can take more, or has left. */
   write(piece: Buffer): Promise<void>;
-  /** The answer is complete. */
-  end(): void;
+  /** The answer is complete. The trailers follow it if the answer has no declared length. */
+  end(trailers: readonly Header[]): void;
   /** The answer is not complete, and the client has to notice that. */
   cut(): void;
   /** Aborts once the client has left. */
@@ -49,6 +50,8 @@ export interface RoutePorts extends LoggedPorts {
   readonly settings: Pick<JobsConfig, 'routes'>;
   readonly upstreams: Upstreams;
   readonly streams: StreamWatch;
+  /** Keeps answers that are too long for the database; undefined if there is no such store. */
+  readonly results: ResultStore | undefined;
   readonly stopping: () => boolean;
 }
 
@@ -58,7 +61,12 @@ export type RouteOutcome = { readonly kind: 'answered' } | RouteRefusal;
 /** Why a paid request has no answer now: it is charged once, whatever happens. */
 export interface RouteRefusal {
   readonly kind: 'refused';
-  readonly code: 'upstream_failed' | 'answer_under_way' | 'answer_not_kept' | 'refund_due';
+  readonly code:
+    | 'upstream_failed'
+    | 'answer_under_way'
+    | 'answer_not_kept'
+    | 'refund_due'
+    | 'result_store_unavailable';
   readonly reason?: string;
   /** Of the answer that was delivered. */
   readonly sha256?: string;

@@ -1,12 +1,8 @@
 import type { WebhookTrigger } from '../../../base/config/webhook-trigger.ts';
-import { isWebhookSigned } from '../../../base/values/call-signature.ts';
+import { isWebhookSigned, type WebhookToVerify } from '../../../base/values/call-signature.ts';
 
 /** The headers of a webhook whose signature was not looked at yet. */
-export interface WebhookHead {
-  readonly id: string;
-  readonly timestamp: string;
-  readonly signatures: string;
-}
+export type WebhookHead = Pick<WebhookToVerify, 'id' | 'timestamp' | 'signatures'>;
 
 export type WebhookHeadResult =
   | { readonly kind: 'read'; readonly head: WebhookHead }

@@ -1,7 +1,10 @@
+import { toFunctionSelector } from 'viem/utils';
 import type { ExpectedTransfer } from '../../rules/payment.ts';
 import type { Address, Hex } from '../../../base/values/primitives.ts';
 import { type Ask, askBlock, askTaggedBlock, type BlockAnswer, type BlockHashAnswer } from './blocks.ts';
 import { createRpc, type RpcAnswer, type RpcUnavailable } from '../../../base/peers/rpc/json-rpc.ts';
+import { type BlockTag, codeCall, ethCall, hexBytes, shortCall } from '../../../base/peers/rpc/eth-call.ts';
+import { safeQuantity } from '../../../base/peers/rpc/rpc-values.ts';
 import { askRightChain, chainIdCall } from '../../../base/peers/rpc/chain-id.ts';
 import type { AuthorizationFound, SettlementAnswer } from './schemes/scheme.ts';
 import { chainSchemes } from './schemes/schemes.ts';
@@ -9,7 +12,6 @@ import { knownTransactionCall, type SignedBy, signedByCall } from './transaction
 import { type CostReading, readCost } from './transaction-cost.ts';
 import type { SearchedBlocks } from './find-log.ts';
 import { findTransfers, type FoundTransfer, type WantedTransfers } from './find-transfers.ts';
-import { readSpentNonces } from './sender-nonce.ts';
 import { readTransactionTransfers, type TransactionTransfers } from './transaction-transfers.ts';
 import { createBoundedCache } from '../../../base/values/bounded-cache.ts';
 import { poll } from '../../../base/runtime/poll.ts';
@@ -17,6 +19,14 @@ import { poll } from '../../../base/runtime/poll.ts';
 export type { Block, BlockAnswer, BlockHashAnswer } from './blocks.ts';
 export type { AuthorizationFound, SettlementAnswer } from './schemes/scheme.ts';
 export type { Transfer } from './transfers.ts';
+
+/** Of a Safe: the number of its transactions, which is not that of its account. */
+const nonceSelector = toFunctionSelector('nonce()');
+const nonceWord = hexBytes
+  .refine((text) => text.length === 66 && BigInt(text) <= BigInt(Number.MAX_SAFE_INTEGER))
+  .transform((text) => Number(BigInt(text)));
+/** An account whose key signs for it and that lends its code from a contract (EIP-7702). */
+const delegation = '0xef0100';
 
 export type AuthorizationAnswer = { readonly kind: 'answer'; readonly used: boolean } | RpcUnavailable;
 
@@ -150,4 +160,17 @@ function isConclusive(answer: SettlementAnswer): boolean {
   return answer.kind === 'unavailable'
     ? answer.cause === 'closed'
     : answer.kind === 'paid' || answer.kind === 'contradicted';
+}
+
+/**
+ * How many nonces an account has used up to exactly this block: those of a Safe by its `nonce()`, of an account with a key those of its
+ * transactions. Unavailable for any other contract, and if the node does not have that block as canonical.
+ */
+async function readSpentNonces(ask: Ask, sender: Address, blockHash: Hex): Promise<RpcAnswer<number>> {
+  const at: BlockTag = { blockHash, requireCanonical: true };
+  const code = await ask(codeCall(sender, at));
+  if (code.kind === 'unavailable') return code;
+  if (code.value !== '0x' && !code.value.startsWith(delegation))
+    return ask(ethCall({ to: sender, data: nonceSelector }, nonceWord, at));
+  return ask(shortCall('eth_getTransactionCount', [sender, at], safeQuantity));
 }

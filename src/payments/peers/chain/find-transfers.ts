@@ -1,15 +1,12 @@
-import type { Address, Hex } from '../../../base/values/primitives.ts';
+import type { Hex } from '../../../base/values/primitives.ts';
 import { type RpcAnswer, unavailable } from '../../../base/peers/rpc/json-rpc.ts';
 import type { Ask } from './blocks.ts';
 import { mayBeRange } from './log-range.ts';
 import { readChunk } from './transfer-chunk.ts';
+import type { Transfer } from './transfers.ts';
 
 /** Transfers of a token of exactly this many atoms to an address, from anyone. */
-export interface WantedTransfers {
-  readonly asset: Address;
-  readonly to: Address;
-  readonly value: bigint;
-}
+export type WantedTransfers = Pick<Transfer, 'asset' | 'to' | 'value'>;
 
 /** A transfer's place on the chain. */
 export interface FoundTransfer {

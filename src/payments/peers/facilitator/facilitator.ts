@@ -3,6 +3,7 @@ import { isHex32, parseAddress, type Address, type Hex } from '../../../base/val
 import type { RotatingSecret } from '../../../base/values/rotating-secret.ts';
 import { type CallEnd, createCircuitBreaker, type OnCircuit, type PaymentSource } from './circuit-breaker.ts';
 import { type AuthorizeCall, authorizationHeaders, type FacilitatorCall } from './facilitator-auth.ts';
+import { createRequestAuthorization } from './request-key.ts';
 import { jsonValue } from '../../../base/values/bounded-json.ts';
 import {
   createHttpPool,
@@ -182,6 +183,7 @@ function asker(
 ) {
   const { host, pathname } = new URL(url);
   const prefix = pathname.replace(/\/+$/, '');
+  const authorizationOf = createRequestAuthorization();
 
   return async (
     operation: FacilitatorCall['operation'],
@@ -204,7 +206,7 @@ function asker(
         method: call.method,
         path: call.path,
         headers: {
-          ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
+          ...(bearer !== undefined && { authorization: authorizationOf(bearer, call) }),
           ...signed,
           ...(question && { 'content-type': 'application/json' }),
         },

@@ -8,7 +8,7 @@ export interface OfferTerms {
   readonly asset: Address;
   readonly payTo: Address;
   readonly amount: bigint;
-  /** The token contract's own EIP-712 domain. */
+  /** The token contract's own EIP-712 domain, for the payer's signature. */
   readonly eip712Name: string;
   readonly eip712Version: string;
 }

@@ -1,11 +1,10 @@
-import type pg from 'pg';
 import type { EventData } from '../../../ledger/rules/event.ts';
 import { type CostPurpose, costStream, costTerms } from '../../../base/values/transaction-cost.ts';
 import { nativeSymbol } from '../../../base/values/native-coin.ts';
 import { chainIdOf, type Caip2, type Hex } from '../../../base/values/primitives.ts';
 import type { CostReading } from '../../peers/chain/transaction-cost.ts';
-import type { Lane } from '../../../ledger/store/lane.ts';
 import { readLastEvent } from '../../../ledger/store/streams.ts';
+import type { LedgerWriter } from '../../../ledger/store/ledger.ts';
 
 /** What a transaction was sent for, and whose it may be. */
 export interface CostOrder {
@@ -35,12 +34,6 @@ export type CostAnswer =
   | { readonly kind: 'recorded' | 'repeated'; readonly cost: RecordedCost }
   | { readonly kind: 'refused'; readonly code: CostRefusal; readonly detail?: string | undefined };
 
-/** Where costs are recorded. */
-export interface CostLedger {
-  readonly pool: pg.Pool;
-  readonly lane: Lane;
-}
-
 const maxTries = 5;
 
 /** What reads the receipts of a network. */
@@ -50,7 +43,7 @@ export interface CostReader {
 
 /** Records what a final transaction of the operator cost, once, also with concurrent commands; anew after a reversal. */
 export async function recordCost(
-  { pool, lane }: CostLedger,
+  { pool, lane }: LedgerWriter,
   order: CostOrder,
   chain: CostReader | undefined,
 ): Promise<CostAnswer> {
@@ -125,7 +118,7 @@ export type CostReversalAnswer =
 
 /** Takes the record of a transaction's cost back if an operator says that it is wrong, so that the books do not have it any more and it can be recorded rightly. */
 export async function reverseCost(
-  { pool, lane }: CostLedger,
+  { pool, lane }: LedgerWriter,
   {
     network,
     transaction,

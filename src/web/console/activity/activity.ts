@@ -4,6 +4,7 @@ import { html, type Html } from '../../../base/values/html.ts';
 import { readConsoleEvents } from '../../../accounts/use-cases/operators.ts';
 import { type Column, empty, time } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
+import { sectionView } from '../layout.ts';
 import type { OperatorVisit, Section } from '../visit.ts';
 
 const path = '/console/activity';
@@ -29,8 +30,7 @@ async function activityView({ site, query }: OperatorVisit): Promise<View> {
     { label: 'Of what', cell: (event) => subjectOf(event) },
     { label: 'Record', isNumber: true, cell: ({ seq }) => seq },
   ];
-  const body = html`<div class="head"><h1>Activity</h1></div>
-    <p class="lead">
+  const body = html`<p class="lead">
       What operators asked for in the console, and who may use it. Each line is an event of the ledger.
     </p>
     ${
@@ -39,7 +39,7 @@ async function activityView({ site, query }: OperatorVisit): Promise<View> {
         : tableSheet('Actions', columns, shown)
     }
     ${pageLinks(path, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
-  return { kind: 'view', title: 'Activity', section: path, body };
+  return sectionView(path, 'Activity', body);
 }
 
 function whoOf({ data }: RecordedEvent): string {

@@ -1,8 +1,9 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { explorerLink } from '../payments/explorer.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { shortId } from '../../pages/elements.ts';
+import { copyButton, shortId } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
+import { type SectionParts, sectionView } from '../layout.ts';
 import type { ConsoleSite } from '../visit.ts';
 
 export const booksPath = '/console/books';
@@ -28,8 +29,8 @@ export function booksView(
   { jobs }: Pick<ConsoleSite, 'jobs'>,
   tab: BooksTab,
   title: string,
-  body: Html,
-  more: Partial<Pick<View, 'status' | 'scripts'>> = {},
+  content: Html,
+  parts: SectionParts = {},
 ): View {
   const shown = tabs.filter((one) => jobs !== undefined || !one.jobs);
   const nav = html`<nav aria-label="Books" class="tabs">
@@ -37,7 +38,8 @@ export function booksView(
       ${shown.map(({ path, label }) => html`<li><a href="${path}" ${path === tab && html`aria-current="page"`}>${label}</a></li>`)}
     </ul>
   </nav>`;
-  return { kind: 'view', title, section: booksPath, body: html`${nav}${body}`, ...more };
+  const view = sectionView(booksPath, title, content, parts);
+  return { ...view, body: html`${nav}${view.body}` };
 }
 
 /** A token as a report names it; if the decimals are unknown, amounts are atoms. */
@@ -65,6 +67,10 @@ export function paymentLink(digest: string): Html {
 
 export function transactionWithLink(network: string, transaction: string): Html {
   return html`${shortId(transaction, 'the transaction')} ${explorerLink(network, transaction)}`;
+}
+
+export function hashText(sha256: string): Html {
+  return html`<code class="hash">${sha256}</code> ${copyButton(sha256, 'the hash of the report')}`;
 }
 
 /** `amount_mismatch` as a person reads it. */

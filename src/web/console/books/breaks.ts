@@ -1,4 +1,3 @@
-import { factList } from '../tables.ts';
 import { explanationClasses } from '../../../ledger/rules/explanation-class.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import type { ReportJson } from '../../../finance/rules/reconcile/report.ts';
@@ -6,8 +5,17 @@ import type { ItemFields } from '../../../finance/rules/reconcile/tally.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { operatorTextPattern } from '../../../base/values/operator-words.ts';
 import { isHex32 } from '../../../base/values/primitives.ts';
-import { noticeOf } from '../../pages/document.ts';
-import { badge, type Column, field, form, shortId, table, time, selectField } from '../../pages/elements.ts';
+import {
+  badge,
+  type Column,
+  field,
+  form,
+  shortId,
+  table,
+  time,
+  selectField,
+  factList,
+} from '../../pages/elements.ts';
 import { notFound } from '../../pages/problem.ts';
 import type { View } from '../../pages/visit.ts';
 import {
@@ -114,10 +122,10 @@ function saidBadge(said: readonly Explained[] | undefined): Html {
   return isSaidOpen(said) ? badge('open', 'bad') : badge(words(said?.at(-1)?.data.as ?? ''), 'good');
 }
 
-function amountIn(report: ReportJson, item: ItemFields, atoms: string | undefined): Shown {
+function amountIn(report: ReportJson, item: ItemFields, atoms: string | undefined): Html | undefined {
   const { network, asset } = item;
   const token = report.accounts.find((one) => one.network === network && one.asset === asset);
-  return reportedAmount(atoms, token ?? { network, asset }) ?? '';
+  return reportedAmount(atoms, token ?? { network, asset });
 }
 
 async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSearchParams): Promise<View> {
@@ -126,13 +134,7 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
   if (!stored || !found) return notFound('break');
   const { breakId, itemClass, item } = found;
   const said = (await readExplanations(visit.site.ledger.pool, [breakId])).get(breakId) ?? [];
-  const body = html`<p><a href="${booksPath}/reconciliations/${stored.id}">Reconciliation ${stored.id}</a></p>
-    <div class="head">
-      <h1>Break: ${words(itemClass)}</h1>
-      ${saidBadge(said)}
-    </div>
-    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
-    <section class="sheet">
+  const body = html`<section class="sheet">
       <h2>What differs</h2>
       ${factList([...factsOf(stored.report, item), ['Its id in every report', shortId(breakId, 'the id of the break')]])}
     </section>
@@ -153,8 +155,12 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
       </ol>
     </section>
     ${includesRole(visit.operator.role, 'finance') && explainForm(visit, typed)}`;
-  const status = mistake === undefined ? 200 : 409;
-  return booksView(visit.site, booksPath, `Break ${breakId.slice(0, 10)}`, body, { status });
+  return booksView(visit.site, booksPath, `Break ${breakId.slice(0, 10)}`, body, {
+    up: [`${booksPath}/reconciliations/${stored.id}`, `Reconciliation ${stored.id}`],
+    heading: `Break: ${words(itemClass)}`,
+    beside: saidBadge(said),
+    mistake,
+  });
 }
 
 function explainForm(visit: OperatorVisit, typed: URLSearchParams | undefined): Html {
@@ -173,7 +179,7 @@ function explainForm(visit: OperatorVisit, typed: URLSearchParams | undefined): 
 /** What a report says of an item, by name. */
 function factsOf(report: ReportJson, item: ItemFields): [string, Shown][] {
   const { network, transaction, chain_asset: chainAsset } = item;
-  const facts: [string, Shown][] = [
+  return [
     ['Of', words(item.of)],
     ['On', network],
     ['By the ledger', amountIn(report, item, item.ledger_amount)],
@@ -194,10 +200,9 @@ function factsOf(report: ReportJson, item: ItemFields): [string, Shown][] {
     ['Event', item.seq],
     ['Recorded', item.recorded_at === undefined ? undefined : time(new Date(item.recorded_at))],
     ['Why', item.why === undefined ? undefined : words(item.why)],
-    ['Authorization', item.foreign === true ? 'not of this ledger' : undefined],
-    ['Carried', item.carried === true ? 'from an earlier period' : undefined],
+    ['Authorization', item.foreign === true && 'not of this ledger'],
+    ['Carried', item.carried === true && 'from an earlier period'],
   ];
-  return facts.filter(([, value]) => value !== undefined && value !== '');
 }
 
 function address(value: string | undefined, what: string): Shown {

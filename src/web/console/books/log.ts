@@ -1,6 +1,6 @@
 import { readCheckpoint } from '../../../base/values/log/checkpoint.ts';
 import { html, type Html } from '../../../base/values/html.ts';
-import { badge, type Column, copyButton, count, empty, table } from '../../pages/elements.ts';
+import { badge, type Column, copyButton, count, empty, factList, table } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import {
   type AnchorState,
@@ -30,8 +30,10 @@ async function logView({ site }: OperatorVisit): Promise<View> {
       site,
       logPath,
       'Log',
-      html`<div class="head"><h1>Log</h1></div>
-        ${empty('No signed head', html`The ledger is not sealed, or was not yet: the table <code>[log]</code> seals it.`)}`,
+      empty(
+        'No signed head',
+        html`The ledger is not sealed, or was not yet: the table <code>[log]</code> seals it.`,
+      ),
     );
   const { origin } = readCheckpoint(newest.note);
   const unsealed = await readUnsealed(pool, origin);
@@ -39,17 +41,13 @@ async function logView({ site }: OperatorVisit): Promise<View> {
   const anchors = await Promise.all(
     names.map(async (name) => ({ name, ...(await readAnchorState(pool, origin, name)) })),
   );
-  const body = html`<div class="head"><h1>Log</h1></div>
-    <section class="sheet">
+  const body = html`<section class="sheet">
       <h2>Newest head</h2>
-      <dl class="facts">
-        <dt>Name of the log</dt>
-        <dd>${origin}</dd>
-        <dt>Events under it</dt>
-        <dd>${count(newest.size)}</dd>
-        <dt>Not sealed yet</dt>
-        <dd>${count(unsealed.count)}</dd>
-      </dl>
+      ${factList([
+        ['Name of the log', origin],
+        ['Events under it', count(newest.size)],
+        ['Not sealed yet', count(unsealed.count)],
+      ])}
       <pre class="code" tabindex="0">${newest.note}</pre>
       ${copyButton(newest.note, 'the checkpoint')}
     </section>

@@ -21,25 +21,23 @@ export function moneyPages(console: Console): void {
 async function moneyView({ site }: OperatorVisit): Promise<View> {
   const { pool } = site.ledger;
   const [sweeps, transfers] = [await listSweeps(pool, shownRows), await listTransfers(pool, shownRows)];
-  const body = html`<div class="head"><h1>Sweeps and other transfers</h1></div>
-    ${
-      sweeps.length === 0
-        ? empty(
-            'No sweep is recorded',
-            html`What left a payee for an account of yours is recorded by
-              <code>tollbook sweeps record</code>.`,
-          )
-        : tableSheet('Sweeps, the newest first', sweepColumns, sweeps)
-    }
-    ${
-      transfers.length === 0
-        ? empty(
-            'No other transfer is recorded',
-            html`Money that came without a payment is recorded by <code>tollbook transfers record</code>.`,
-          )
-        : tableSheet('Unexplained transfers, the newest first', transferColumns, transfers)
-    }
-    ${Math.max(sweeps.length, transfers.length) === shownRows && html`<p class="hint">The newest ${shownRows} of each: the exports have them all.</p>`}`;
+  const body = html`${
+    sweeps.length === 0
+      ? empty(
+          'No sweep is recorded',
+          html`What left a payee for an account of yours is recorded by <code>tollbook sweeps record</code>.`,
+        )
+      : tableSheet('Sweeps, the newest first', sweepColumns, sweeps)
+  }
+  ${
+    transfers.length === 0
+      ? empty(
+          'No other transfer is recorded',
+          html`Money that came without a payment is recorded by <code>tollbook transfers record</code>.`,
+        )
+      : tableSheet('Unexplained transfers, the newest first', transferColumns, transfers)
+  }
+  ${Math.max(sweeps.length, transfers.length) === shownRows && html`<p class="hint">The newest ${shownRows} of each: the exports have them all.</p>`}`;
   return booksView(site, moneyPath, 'Sweeps and other transfers', body);
 }
 

@@ -12,7 +12,17 @@ import { ExportError, openDatabaseSource } from '../../../finance/use-cases/book
 import { noticeOf } from '../../pages/document.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { badge, type Column, copyButton, count, empty, field, form, time } from '../../pages/elements.ts';
+import {
+  badge,
+  buttonForm,
+  type Column,
+  count,
+  empty,
+  factList,
+  field,
+  form,
+  time,
+} from '../../pages/elements.ts';
 import { notFound } from '../../pages/problem.ts';
 import type { Answer, View } from '../../pages/visit.ts';
 import { closePeriod } from '../../../finance/use-cases/periods/close-period.ts';
@@ -23,7 +33,7 @@ import { findReportByHash } from '../../../audit/store/reconciliations.ts';
 import type { ActionOptions, Console, OperatorVisit } from '../visit.ts';
 import { balancesOf } from './balances.ts';
 import { readOneAtATime } from './one-at-a-time.ts';
-import { booksPath, booksView, periodsPath } from './books-view.ts';
+import { booksPath, booksView, hashText, periodsPath } from './books-view.ts';
 import { reportOf } from './stored-report.ts';
 
 type ShowRun = (visit: OperatorVisit, mistake: string) => Promise<View>;
@@ -169,12 +179,10 @@ async function listView({ site }: OperatorVisit): Promise<View> {
     { label: 'Reviewed by', cell: ({ review: said }) => (said ? byWhom(said.data.operator, said.at) : '') },
     { label: 'Breaks', isNumber: true, cell: ({ close: { data } }) => count(data.breaks) },
   ];
-  const body = html`<div class="head"><h1>Periods</h1></div>
-    ${
-      periods.all.length === 0
-        ? empty('No period is closed', 'A period is closed on the page of its reconciliation.')
-        : tableSheet('Closed, the latest first', columns, periods.all.toReversed())
-    }`;
+  const body =
+    periods.all.length === 0
+      ? empty('No period is closed', 'A period is closed on the page of its reconciliation.')
+      : tableSheet('Closed, the latest first', columns, periods.all.toReversed());
   return booksView(site, periodsPath, 'Periods', body);
 }
 
@@ -201,41 +209,34 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
   const { head, breaks, breaks_explained: explained, open_items: open, despite, ...data } = closing.data;
   const text = await findReportByHash(site.ledger.pool, data.report_sha256);
   const mayAct = includesRole(operator.role, 'finance');
-  const body = html`<div class="head">
-      <h1 class="hash">${nameOf(closed.period)}</h1>
-      ${stateBadge(closed)}
-    </div>
-    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
-    <section class="sheet">
+  const name = html`<span class="hash">${nameOf(closed.period)}</span>`;
+  const body = html`<section class="sheet">
       <h2>Who said what</h2>
-      <dl class="facts">
-        <dt>Closed</dt>
-        <dd>
-          ${byWhom(data.operator, closing.at)}${despite !== undefined && html`<br />despite open breaks: ${despite}`}
-        </dd>
-        <dt>Reviewed</dt>
-        <dd>
-          ${
-            reviewed
-              ? html`${byWhom(reviewed.data.operator, reviewed.at)}${!reviewed.data.reconciled && ', without the chains'}`
-              : 'not yet: another person than the one who closed it does'
-          }
-        </dd>
-        ${
-          reopening &&
-          html`<dt>Opened again</dt>
-            <dd>${byWhom(reopening.data.operator, reopening.at)}<br />${reopening.data.reason}</dd>`
-        }
-        <dt>Breaks</dt>
-        <dd>${breaks}, ${explained} of them explained; ${open} open items</dd>
-        <dt>Head of the log</dt>
-        <dd>${count(head.size)} events of ${head.origin}</dd>
-        <dt>Report</dt>
-        <dd>
-          <code class="hash">${data.report_sha256}</code>
-          ${copyButton(data.report_sha256, 'the hash of the report')}
-        </dd>
-      </dl>
+      ${factList([
+        [
+          'Closed',
+          [
+            byWhom(data.operator, closing.at),
+            despite !== undefined && html`<br />despite open breaks: ${despite}`,
+          ],
+        ],
+        [
+          'Reviewed',
+          reviewed
+            ? [
+                byWhom(reviewed.data.operator, reviewed.at),
+                !reviewed.data.reconciled && ', without the chains',
+              ]
+            : 'not yet: another person than the one who closed it does',
+        ],
+        reopening && [
+          'Opened again',
+          html`${byWhom(reopening.data.operator, reopening.at)}<br />${reopening.data.reason}`,
+        ],
+        ['Breaks', `${breaks}, ${explained} of them explained; ${open} open items`],
+        ['Head of the log', html`${count(head.size)} events of ${head.origin}`],
+        ['Report', hashText(data.report_sha256)],
+      ])}
     </section>
     ${text === undefined ? noticeOf({ tone: 'warn', text: 'The report of this close is not stored here, so its balances are not known.' }) : balancesOf(JSON.parse(text) as ReportJson)}
     <section class="sheet">
@@ -243,18 +244,12 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
       ${mayAct && downloads(closed.period)}
       <details>
         <summary>SHA-256 as closed</summary>
-        <dl class="facts">
-          ${Object.entries(data.exports).map(
-            ([format, sha256]) =>
-              html`<dt>${format}</dt>
-                <dd><code class="hash">${sha256}</code></dd>`,
-          )}
-        </dl>
+        ${factList(Object.entries(data.exports).map(([format, sha256]) => [format, html`<code class="hash">${sha256}</code>`]))}
       </details>
     </section>
     ${mayAct && !reopening && movesOf(visit, closed)}`;
-  const status = mistake === undefined ? 200 : 409;
-  return booksView(site, periodsPath, nameOf(closed.period), body, { status });
+  const parts = { heading: name, beside: stateBadge(closed), mistake };
+  return booksView(site, periodsPath, nameOf(closed.period), body, parts);
 }
 
 /** A link to each export of a period. */
@@ -281,7 +276,7 @@ function movesOf(visit: OperatorVisit, { close: closing, review: reviewed }: Clo
           Compares the ledger’s head and every export with the close, which reads the whole ledger, and
           records that you did. The chains are compared by <code>tollbook period review --config</code>.
         </p>
-        ${form(visit, `${pageOf(visit.params)}/review`, html`<button>Compare, and record the review</button>`)}
+        ${buttonForm(visit, `${pageOf(visit.params)}/review`, 'Compare, and record the review')}
       </section>`
     }
     <details class="sheet">

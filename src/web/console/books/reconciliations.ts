@@ -3,9 +3,9 @@ import { Readable } from 'node:stream';
 import { allClasses } from '../../../finance/rules/reconcile/reconcile.ts';
 import type { ReportJson } from '../../../finance/rules/reconcile/report.ts';
 import type { ClassJson } from '../../../finance/rules/reconcile/tally.ts';
-import { html, type Html } from '../../../base/values/html.ts';
+import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { noticeOf } from '../../pages/document.ts';
-import { badge, type Column, copyButton, count, empty, time } from '../../pages/elements.ts';
+import { badge, type Column, count, empty, factList, time } from '../../pages/elements.ts';
 import type { Answer, View } from '../../pages/visit.ts';
 import { notFound } from '../../pages/problem.ts';
 import { readExplanations } from '../../../finance/use-cases/reconcile/explain-break.ts';
@@ -14,7 +14,7 @@ import type { Console, OperatorVisit } from '../visit.ts';
 import { balancesOf } from './balances.ts';
 import { exportsAndClose } from './periods.ts';
 import { breakPages, itemsTable } from './breaks.ts';
-import { booksPath, booksView, words } from './books-view.ts';
+import { booksPath, booksView, hashText, words } from './books-view.ts';
 import { reportOf, type StoredReport } from './stored-report.ts';
 
 const shownRows = 50;
@@ -45,17 +45,16 @@ async function listView({ site, query }: OperatorVisit): Promise<View> {
     { label: 'Open', isNumber: true, cell: ({ open_items: open }) => count(open) },
     { label: 'Events', isNumber: true, cell: ({ size }) => count(size) },
   ];
-  const body = html`<div class="head"><h1>Reconciliations</h1></div>
-    ${
-      shown.length === 0
-        ? empty(
-            'No reconciliation is stored',
-            html`The command <code>tollbook reconcile</code> compares the ledger with the chains for a period,
-              and stores its report here.`,
-          )
-        : tableSheet('Stored reports', columns, shown)
-    }
-    ${pageLinks(booksPath, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
+  const body = html`${
+    shown.length === 0
+      ? empty(
+          'No reconciliation is stored',
+          html`The command <code>tollbook reconcile</code> compares the ledger with the chains for a period,
+            and stores its report here.`,
+        )
+      : tableSheet('Stored reports', columns, shown)
+  }
+  ${pageLinks(booksPath, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
   return booksView(site, booksPath, 'Reconciliations', body);
 }
 
@@ -79,38 +78,30 @@ export async function runView(visit: OperatorVisit, mistake?: string): Promise<V
   if (!stored) return notFound('reconciliation');
   const { id, report, sha256 } = stored;
   const { period, breaks, breaks_explained: explained } = report;
-  const body = html`<div class="head">
-      <h1>Reconciliation ${id}</h1>
-      <span class="inline"
-        >${resultBadge(report.result, breaks > 0 && breaks === explained)}
-        <a class="button plain" href="${booksPath}/reconciliations/${id}/report.json"
-          >Download the report</a
-        ></span
-      >
-    </div>
-    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
-    ${report.ledger.fault !== null && noticeOf({ tone: 'bad', text: `The ledger is wrong at event ${report.ledger.fault.seq}: ${report.ledger.fault.words}` })}
+  const beside = html`<span class="inline"
+    >${resultBadge(report.result, breaks > 0 && breaks === explained)}
+    <a class="button plain" href="${booksPath}/reconciliations/${id}/report.json"
+      >Download the report</a
+    ></span
+  >`;
+  const sealed = report.ledger.checkpoint === null ? badge('not sealed', 'warn') : badge('sealed', 'good');
+  const body = html`${report.ledger.fault !== null && noticeOf({ tone: 'bad', text: `The ledger is wrong at event ${report.ledger.fault.seq}: ${report.ledger.fault.words}` })}
     <section class="sheet">
       <h2>What was compared</h2>
-      <dl class="facts">
-        <dt>Period</dt>
-        <dd>${time(new Date(period.from))} up to ${time(new Date(period.to))}</dd>
-        <dt>Ledger</dt>
-        <dd>
-          ${count(report.ledger.size)} events,
-          ${report.ledger.checkpoint === null ? badge('not sealed', 'warn') : badge('sealed', 'good')}
-        </dd>
-        ${report.networks.map(networkFact)}
-        <dt>Breaks</dt>
-        <dd>${breaks}, ${explained} of them explained when it was made; ${report.open_items} open items</dd>
-        <dt>SHA-256 of the report</dt>
-        <dd><code class="hash">${sha256}</code> ${copyButton(sha256, 'the hash of the report')}</dd>
-      </dl>
+      ${factList([
+        ['Period', html`${time(new Date(period.from))} up to ${time(new Date(period.to))}`],
+        ['Ledger', html`${count(report.ledger.size)} events, ${sealed}`],
+        ...report.networks.map(networkFact),
+        [
+          'Breaks',
+          `${breaks}, ${explained} of them explained when it was made; ${report.open_items} open items`,
+        ],
+        ['SHA-256 of the report', hashText(sha256)],
+      ])}
     </section>
     ${await breaksOf(visit, stored)} ${openItems(report)} ${balancesOf(report)}
     ${exportsAndClose(visit, id, report)}`;
-  const status = mistake === undefined ? 200 : 409;
-  return booksView(visit.site, booksPath, `Reconciliation ${id}`, body, { status });
+  return booksView(visit.site, booksPath, `Reconciliation ${id}`, body, { beside, mistake });
 }
 
 const completenessTexts = {
@@ -119,13 +110,10 @@ const completenessTexts = {
   sample: 'the node has no state to compare the logs with',
 } as const;
 
-function networkFact(network: ReportJson['networks'][number]): Html {
+function networkFact(network: ReportJson['networks'][number]): [string, Shown] {
   const { network: name, from_block: from, to_block: to, is_covered: isCovered, completeness } = network;
-  return html`<dt>${name}</dt>
-    <dd>
-      blocks ${from} to ${to}: ${completenessTexts[completeness]}
-      ${!isCovered && badge('the period is not final yet', 'warn')}
-    </dd>`;
+  const early = !isCovered && badge('the period is not final yet', 'warn');
+  return [name, html`blocks ${from} to ${to}: ${completenessTexts[completeness]} ${early}`];
 }
 
 /** The breaks, the unexplained ones first. */

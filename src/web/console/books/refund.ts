@@ -21,7 +21,7 @@ import { walletSteps } from '../../pages/payment.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
-import { badge, field, form, shortId, time } from '../../pages/elements.ts';
+import { badge, factList, field, form, shortId, time } from '../../pages/elements.ts';
 import { notFound } from '../../pages/problem.ts';
 import type { Answer, Data, View } from '../../pages/visit.ts';
 import { readMined, requireFinal } from '../../../finance/use-cases/refunds/final-transfers.ts';
@@ -208,16 +208,14 @@ async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: 
   if (!of || state?.payment.nonce !== of.paymentNonce) return notFound('payment');
   const { refunding } = state;
   const reason = refundReason(state);
-  const body = html`<p><a href="${refundsPath}">Refunds due</a></p>
-    <div class="head">
-      <h1>Refund of payment ${shortId(of.quoteDigest, 'the digest of the quote')}</h1>
-      ${reason === undefined ? badge('not due') : badge('due', 'bad')}
-    </div>
-    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })} ${factsOf(state, of.quoteDigest)}
-    ${includesRole(visit.operator.role, 'finance') && waysOf(visit, { context, state, isDue: reason !== undefined })}
-    ${!includesRole(visit.operator.role, 'finance') && refunding && sendingNotice(state, refunding)}`;
+  const body = html`${factsOf(state, of.quoteDigest)}
+  ${includesRole(visit.operator.role, 'finance') && waysOf(visit, { context, state, isDue: reason !== undefined })}
+  ${!includesRole(visit.operator.role, 'finance') && refunding && sendingNotice(state, refunding)}`;
   return booksView(site, refundsPath, `Refund ${(params['digest'] ?? '').slice(0, 10)}`, body, {
-    status: mistake === undefined ? 200 : 409,
+    up: [refundsPath, 'Refunds due'],
+    heading: html`Refund of payment ${shortId(of.quoteDigest, 'the digest of the quote')}`,
+    beside: reason === undefined ? badge('not due') : badge('due', 'bad'),
+    mistake,
     scripts: ['refund.js'],
   });
 }
@@ -226,29 +224,20 @@ function factsOf(state: PaymentState, quoteDigest: string): Html {
   const { payment, settled, refunds } = state;
   const { network, payer } = payment;
   const reason = refundReason(state);
+  const by = (transaction: string): Html => html` by ${transactionWithLink(network, transaction)}`;
   return html`<section class="sheet">
     <h2>What is owed</h2>
-    <dl class="facts">
-      <dt>Left to refund</dt>
-      <dd>${tokenAmount(remainingAtoms(state), payment)} on ${network}</dd>
-      <dt>Paid</dt>
-      <dd>
-        ${tokenAmount(BigInt(payment.amount), payment)}${settled && html` by ${transactionWithLink(network, settled.transaction)}`}
-      </dd>
-      <dt>To</dt>
-      <dd>${shortId(payer, 'the payer')} <span class="hint">the payer</span></dd>
-      <dt>Why</dt>
-      <dd>${reason === undefined ? 'No refund is due.' : (refundReasonTexts[reason] ?? reason)}</dd>
-      ${refunds.map(
-        (refund) =>
-          html`<dt>Refunded</dt>
-            <dd>
-              ${tokenAmount(refund.amount, payment)} by ${transactionWithLink(network, refund.transaction)}
-            </dd>`,
-      )}
-      <dt>Payment</dt>
-      <dd>${paymentLink(quoteDigest)}</dd>
-    </dl>
+    ${factList([
+      ['Left to refund', html`${tokenAmount(remainingAtoms(state), payment)} on ${network}`],
+      ['Paid', [tokenAmount(BigInt(payment.amount), payment), settled && by(settled.transaction)]],
+      ['To', html`${shortId(payer, 'the payer')} <span class="hint">the payer</span>`],
+      ['Why', reason === undefined ? 'No refund is due.' : (refundReasonTexts[reason] ?? reason)],
+      ...refunds.map(({ amount, transaction }): [string, Html[]] => [
+        'Refunded',
+        [tokenAmount(amount, payment), by(transaction)],
+      ]),
+      ['Payment', paymentLink(quoteDigest)],
+    ])}
   </section>`;
 }
 

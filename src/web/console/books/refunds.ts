@@ -3,7 +3,7 @@ import { refundReasonTexts } from '../../../payments/rules/refund.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { badge, type Column, empty, shortId, time } from '../../pages/elements.ts';
+import { ageText, badge, type Column, empty, shortId, time } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { type ListedRefund, listRefundsDue } from '../../../finance/use-cases/refunds/list-refunds-due.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
@@ -36,15 +36,14 @@ async function listView({ site, query }: OperatorVisit): Promise<View> {
     { label: 'Payment', cell: ({ quote_digest: digest }) => paymentLink(digest) },
     { label: 'State', cell: stateOf },
   ];
-  const body = html`<div class="head"><h1>Refunds due</h1></div>
-    ${changed.length > 0 && noticeOf({ tone: 'bad', text: changedText(changed) })}
-    ${contradicted.length > 0 && noticeOf({ tone: 'bad', text: contradictedText(contradicted) })}
-    ${
-      rows.length + changed.length === 0
-        ? empty('No refund is due', 'A payment whose call was given up is here a moment later.')
-        : tableSheet('Owed to payers, the oldest payment first', columns, rows)
-    }
-    ${pageLinks(refundsPath, 'after', { isFirst: after === 0, next }, ['The oldest', 'Later ones'])}`;
+  const body = html`${changed.length > 0 && noticeOf({ tone: 'bad', text: changedText(changed) })}
+  ${contradicted.length > 0 && noticeOf({ tone: 'bad', text: contradictedText(contradicted) })}
+  ${
+    rows.length + changed.length === 0
+      ? empty('No refund is due', 'A payment whose call was given up is here a moment later.')
+      : tableSheet('Owed to payers, the oldest payment first', columns, rows)
+  }
+  ${pageLinks(refundsPath, 'after', { isFirst: after === 0, next }, ['The oldest', 'Later ones'])}`;
   return booksView(site, refundsPath, 'Refunds due', body);
 }
 
@@ -65,11 +64,4 @@ function contradictedText(seqs: readonly number[]): string {
 function stateOf({ block_number: block, under_way: started }: ListedRefund): Html {
   if (started) return badge(`being sent for ${ageText(started.age_secs)}`, 'warn');
   return block === null ? badge('not proven on the chain', 'warn') : badge('due', 'bad');
-}
-
-/** In the largest unit that has two of it. */
-function ageText(secs: number): string {
-  if (secs < 120) return `${secs} s`;
-  if (secs < 7_200) return `${Math.floor(secs / 60)} min`;
-  return secs < 172_800 ? `${Math.floor(secs / 3_600)} h` : `${Math.floor(secs / 86_400)} days`;
 }

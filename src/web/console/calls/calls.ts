@@ -10,6 +10,7 @@ import {
 import { pathWith } from '../../pages/own-path.ts';
 import { type Column, count, time } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
+import { sectionView } from '../layout.ts';
 import type { OperatorVisit, Section } from '../visit.ts';
 import { jobsOf } from '../contexts.ts';
 import { deadLetterPages, deadPath } from './dead-letters.ts';
@@ -37,9 +38,7 @@ async function callsView(visit: OperatorVisit): Promise<View> {
     groupDeadLetters(context.db, {}, 0),
     runnersSheet(visit, context),
   ]);
-  const body = html`<div class="head"><h1>Calls</h1></div>
-    ${runners} ${causesSheet(listed(causes))}`;
-  return { kind: 'view', title: 'Calls', section: path, body };
+  return sectionView(path, 'Calls', [runners, causesSheet(listed(causes))]);
 }
 
 function causesSheet({ groups, others, next }: CauseReport): Html {

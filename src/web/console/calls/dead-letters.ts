@@ -7,20 +7,20 @@ import {
   maxChanged,
   mostCounted,
 } from '../../../calls/use-cases/dead-letters.ts';
-import { type RequeueRefusal, requeueCall, requeueCalls } from '../../../calls/use-cases/requeue-call.ts';
+import { notRequeuedTexts, requeueCall, requeueCalls } from '../../../calls/use-cases/requeue-call.ts';
 import { failureCausePattern } from '../../../base/values/failure-cause.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { operatorTextPattern } from '../../../base/values/operator-words.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
 import { discardCalls } from '../../../calls/use-cases/discard-call.ts';
-import { noticeOf } from '../../pages/document.ts';
 import { type Filters, isCursor } from '../../pages/filters.ts';
 import { runnerName } from '../../../base/values/runner-name.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { type Column, count, empty, field, form, time } from '../../pages/elements.ts';
+import { buttonForm, type Column, count, empty, field, form, hidden, time } from '../../pages/elements.ts';
 import type { Answer, View } from '../../pages/visit.ts';
 import type { DeadLetterRow } from '../../../calls/store/dead-letters.ts';
+import { sectionView } from '../layout.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
 import { jobsOf } from '../contexts.ts';
 import { callLink } from './links.ts';
@@ -30,14 +30,7 @@ const longestMs = 20_000;
 /** The most that a report lists. */
 const mostListed = 200;
 
-type SkipReason = RequeueRefusal['kind'];
-
-const skipTexts: Readonly<Record<SkipReason, string>> = {
-  not_dead: 'it is no longer a dead letter',
-  refunded: 'its payment was refunded, so it is not delivered',
-  refund_under_way: 'a refund of its payment is being sent, so it is not delivered',
-  unpaid: 'its payment is not settled at present',
-};
+type SkipReason = keyof typeof notRequeuedTexts;
 
 interface BatchesDone {
   readonly done: number;
@@ -117,7 +110,7 @@ export function deadLetterPages(console: Console): void {
       if (kind !== 'requeued')
         return deadView(
           { ...visit, query: fields },
-          `Call ${callId}: ${skipTexts[kind]}. Nothing was changed.`,
+          `Call ${callId}: ${notRequeuedTexts[kind]}. Nothing was changed.`,
         );
       context.onCallReleased();
       return { kind: 'redirect', to: pathWith(deadPath, filtersOf(fields)), notice: 'call_requeued' };
@@ -179,23 +172,15 @@ async function deadView(visit: OperatorVisit, mistake?: string): Promise<View> {
   const after = cursorOf(query, 'after');
   const { rows, next } = await listDeadLetters(db, { choice, after: after ?? 0, max: shownRows });
   const mayChange = rows.length > 0 && includesRole(visit.operator.role, 'operator');
-  const body = html`<p><a href="/console/calls">Calls</a></p>
-    <div class="head"><h1>Dead letters</h1></div>
-    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })} ${filterFields(filters)}
-    ${
-      rows.length === 0
-        ? empty('None of these', 'They were requeued, given up or completed.')
-        : tableSheet('Dead letters, the oldest first', columnsFor(visit, filters), rows)
-    }
-    ${pageLinks(deadPath, 'after', { isFirst: after === undefined, next }, ['The oldest', 'Newer'], filters)}
-    ${mayChange && (await manyForms(visit, filters))}`;
-  return {
-    kind: 'view',
-    title: 'Dead letters',
-    section: '/console/calls',
-    status: mistake === undefined ? 200 : 409,
-    body,
-  };
+  const body = html`${filterFields(filters)}
+  ${
+    rows.length === 0
+      ? empty('None of these', 'They were requeued, given up or completed.')
+      : tableSheet('Dead letters, the oldest first', columnsFor(visit, filters), rows)
+  }
+  ${pageLinks(deadPath, 'after', { isFirst: after === undefined, next }, ['The oldest', 'Newer'], filters)}
+  ${mayChange && (await manyForms(visit, filters))}`;
+  return sectionView('/console/calls', 'Dead letters', body, { up: ['/console/calls', 'Calls'], mistake });
 }
 
 type Chosen = ReturnType<typeof filtersOf>;
@@ -216,24 +201,16 @@ const labels: Readonly<Record<keyof Chosen, string>> = {
   runner: 'Runner',
 };
 
-function hidden(values: Readonly<Record<string, string | undefined>>): Html[] {
-  return Object.entries(values).flatMap(([name, value]) =>
-    value === undefined ? [] : [html`<input type="hidden" name="${name}" value="${value}" />`],
-  );
-}
-
 function columnsFor(visit: OperatorVisit, filters: Chosen): Column<DeadLetterRow>[] {
   const requeue: Column<DeadLetterRow> = {
     label: 'Change',
     isAction: true,
     cell: ({ callId }) =>
-      form(
-        visit,
-        `/console/calls/${callId}/requeue`,
-        html`${hidden(filters)}<button class="plain small">
-            Requeue<span class="unseen"> call ${callId}</span>
-          </button>`,
-      ),
+      buttonForm(visit, `/console/calls/${callId}/requeue`, 'Requeue', {
+        look: 'plain small',
+        about: `call ${callId}`,
+        values: filters,
+      }),
   };
   return [...columns, ...(includesRole(visit.operator.role, 'operator') ? [requeue] : [])];
 }
@@ -257,22 +234,18 @@ async function manyForms(visit: OperatorVisit, filters: Chosen): Promise<Html> {
   const before = new Date(Date.now() + lane.state.clockOffsetMs);
   const meant = await countChosen(db, { ...choiceOf(visit.query), before }, 0);
   const which = `${isAll ? 'all dead letters' : 'all of these'} (${meant}${meant === mostCounted ? ' or more' : ''})`;
-  const kept = hidden({ ...filters, until: before.toISOString(), count: String(meant) });
+  const kept = { ...filters, until: before.toISOString(), count: String(meant) };
   return html`<section class="sheet">
     <h2>All together</h2>
     <p>
       Every dead letter that ${isAll ? 'there is' : 'matches, on this page and on the others'}: the gateway
       goes through them, and reports what it skipped.
     </p>
-    ${form(
-      visit,
-      `${deadPath}/requeue`,
-      html`${kept}<button data-confirm="Press again: requeue ${which}">Requeue ${which}</button>`,
-    )}
+    ${buttonForm(visit, `${deadPath}/requeue`, `Requeue ${which}`, { confirm: `Press again: requeue ${which}`, values: kept })}
     ${form(
       visit,
       `${deadPath}/give-up`,
-      html`${kept}${field({ label: 'Why they are given up', name: 'why', maxLength: 200, autocomplete: 'off', hint: 'They are never delivered then, and the refunds of those that were paid are due.' })}<button
+      html`${hidden(kept)}${field({ label: 'Why they are given up', name: 'why', maxLength: 200, autocomplete: 'off', hint: 'They are never delivered then, and the refunds of those that were paid are due.' })}<button
           class="danger"
           data-confirm="Press again: give ${which} up"
         >
@@ -297,9 +270,9 @@ async function reportView(visit: OperatorVisit, { fields, done, verb, said }: Re
   const left = next === undefined ? 0 : await countChosen(jobsOf(visit).db, choiceOf(fields), next);
   const [why, until] = [fields.get('why') ?? undefined, fields.get('until') ?? undefined];
   const again = { ...filters, why, until, after: String(next ?? ''), count: String(left) };
-  const body = html`<p><a href="${pathWith(deadPath, filters)}">Dead letters</a></p>
-    <div class="head"><h1>Dead letters ${said}</h1></div>
-    <p class="lead" role="status">${count(done.done)} ${said}, ${count(done.skips)} skipped.</p>
+  const body = html`<p class="lead" role="status">
+      ${count(done.done)} ${said}, ${count(done.skips)} skipped.
+    </p>
     ${
       skipped.length > 0 &&
       tableSheet(
@@ -313,13 +286,14 @@ async function reportView(visit: OperatorVisit, { fields, done, verb, said }: Re
       html`<section class="sheet">
         <h2>There are more</h2>
         <p>The rest comes after call ${next}.</p>
-        ${form(visit, `${deadPath}/${verb}`, html`${hidden(again)}<button>Continue with the rest</button>`)}
+        ${buttonForm(visit, `${deadPath}/${verb}`, 'Continue with the rest', { values: again })}
       </section>`
     }`;
-  return { kind: 'view', title: `Dead letters ${said}`, section: '/console/calls', body };
+  const up = [pathWith(deadPath, filters), 'Dead letters'] as const;
+  return sectionView('/console/calls', `Dead letters ${said}`, body, { up });
 }
 
 const skipColumns: Column<BatchesDone['skipped'][number]>[] = [
   { label: 'Call', cell: ({ callId }) => callId },
-  { label: 'Why', cell: ({ why }) => skipTexts[why] },
+  { label: 'Why', cell: ({ why }) => notRequeuedTexts[why] },
 ];

@@ -7,6 +7,7 @@ import { pathWith } from '../../pages/own-path.ts';
 import { badge, type Column, empty, time, selectField } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { listOutbox, type OutboxCall, type OutboxPlace, outboxPlaces } from '../../../calls/store/outbox.ts';
+import { sectionView } from '../layout.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
 import { jobsOf } from '../contexts.ts';
 import { callLink } from './links.ts';
@@ -50,16 +51,14 @@ async function outboxView(visit: OperatorVisit): Promise<View> {
     runner: query.get('runner') ?? undefined,
     services: query.get('services') ?? undefined,
   };
-  const body = html`<p><a href="/console/calls">Calls</a></p>
-    <div class="head"><h1>Outbox</h1></div>
-    ${filterForm(query, context)}
-    ${
-      shown.length === 0
-        ? empty('No such call', 'A call leaves the outbox when it is completed or given up.')
-        : tableSheet('Calls that have not ended, the oldest first', columns, shown)
-    }
-    ${pageLinks(path, 'after', { isFirst: after === undefined, next }, ['The oldest', 'Newer'], filters)}`;
-  return { kind: 'view', title: 'Outbox', section: '/console/calls', body };
+  const body = html`${filterForm(query, context)}
+  ${
+    shown.length === 0
+      ? empty('No such call', 'A call leaves the outbox when it is completed or given up.')
+      : tableSheet('Calls that have not ended, the oldest first', columns, shown)
+  }
+  ${pageLinks(path, 'after', { isFirst: after === undefined, next }, ['The oldest', 'Newer'], filters)}`;
+  return sectionView('/console/calls', 'Outbox', body, { up: ['/console/calls', 'Calls'] });
 }
 
 /** Those of the runner, or those named; undefined for all of them. */

@@ -3,7 +3,7 @@ import { includesRole } from '../../../base/values/operator-role.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { pauseRunner, readPause, resumeRunner } from '../../../calls/use-cases/pause-runner.ts';
-import { badge, type Column, form, time } from '../../pages/elements.ts';
+import { badge, buttonForm, type Column, time } from '../../pages/elements.ts';
 import { problemView } from '../../pages/problem.ts';
 import { countOutbox, type OutboxCount, type OutboxPlace } from '../../../calls/store/outbox.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
@@ -135,11 +135,10 @@ function pauseColumn(visit: OperatorVisit): Column<RunnerRow> {
     isAction: true,
     cell({ name, pause }) {
       if (name === undefined) return '';
-      const [verb, label] = pause ? ['resume', 'Resume'] : ['pause', 'Pause'];
-      const button = html`<button class="plain small" data-confirm="Press again: ${verb} ${name}">
-        ${label}<span class="unseen"> ${name}</span>
-      </button>`;
-      return form(visit, `${path}/runners/${name}/${verb}`, button);
+      const [verb, label] = pause ? (['resume', 'Resume'] as const) : (['pause', 'Pause'] as const);
+      const confirm = `Press again: ${verb} ${name}`;
+      const how = { look: 'plain small', about: name, confirm };
+      return buttonForm(visit, `${path}/runners/${name}/${verb}`, label, how);
     },
   };
 }

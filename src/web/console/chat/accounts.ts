@@ -1,7 +1,17 @@
-import { cursorOf, factList, pageLinks, pageRows, tableSheet } from '../tables.ts';
+import { cursorOf, pageLinks, pageRows, searchField, tableSheet } from '../tables.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { type Account, findAccount, listAccounts } from '../../../accounts/store/credit.ts';
-import { amount, type Column, empty, badge, field, form, personName, time } from '../../pages/elements.ts';
+import {
+  amount,
+  type Column,
+  empty,
+  badge,
+  field,
+  form,
+  personName,
+  time,
+  factList,
+} from '../../pages/elements.ts';
 import type { Answer, View } from '../../pages/visit.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
 import { chatOf } from '../contexts.ts';
@@ -12,7 +22,7 @@ import { operatorTextPattern } from '../../../base/values/operator-words.ts';
 import { accountStream, grantCredit } from '../../../accounts/use-cases/credit/credit.ts';
 import { type ApiKey, listKeysOf } from '../../../accounts/store/api-keys.ts';
 import { readLatestEvents } from '../../../ledger/store/streams.ts';
-import { noticeOf } from '../../pages/document.ts';
+import { sectionView } from '../layout.ts';
 import { problemView } from '../../pages/problem.ts';
 
 export const accountsPath = '/console/chat/accounts';
@@ -51,29 +61,11 @@ async function listView(visit: OperatorVisit): Promise<View> {
 }
 
 function view({ query }: OperatorVisit, body: Html): View {
-  return {
-    kind: 'view',
-    title: 'Accounts',
-    section: '/console/chat',
-    body: html`<p><a href="/console/chat">Chat</a></p>
-      <div class="head"><h1>Accounts</h1></div>
-      <form method="get" action="${accountsPath}" class="filters" role="search">
-        <div class="field wide">
-          <label for="q">Name</label>
-          <input
-            id="q"
-            name="q"
-            type="search"
-            value="${query.get('q') ?? ''}"
-            maxlength="128"
-            data-search
-            autocomplete="off"
-          />
-        </div>
-        <button>Search</button>
-      </form>
-      ${body}`,
-  };
+  const search = html`<form method="get" action="${accountsPath}" class="filters" role="search">
+    ${searchField('Name', query.get('q'), { maxLength: 128 })}
+    <button>Search</button>
+  </form>`;
+  return sectionView('/console/chat', 'Accounts', [search, body], { up: ['/console/chat', 'Chat'] });
 }
 
 function columnsFor(currency: string): Column<Account>[] {
@@ -162,15 +154,16 @@ async function accountView(visit: OperatorVisit, mistake?: Mistake): Promise<Vie
   ]);
   const { shown, next } = pageRows(moves, shownMoves, ({ version }) => version);
   const path = `${accountsPath}/${accountId}`;
-  const body = html`<p><a href="${accountsPath}">Accounts</a></p>
-    <div class="head"><h1 class="name">${name}</h1></div>
-    ${mistake && noticeOf({ tone: 'bad', text: mistake.text })} ${creditSheet(account, settings.currency)}
-    ${includesRole(visit.operator.role, 'finance') && grantForm(visit, accountId, mistake?.fields)}
-    ${tableSheet('Keys', keyColumns(settings.currency), [...valid, ...revoked], { none: ['Keys', 'It has no keys.'] })}
-    ${tableSheet('Moves of credit', moveColumns(settings.currency), shown)}
-    ${pageLinks(path, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
-  const status = mistake ? 409 : 200;
-  return { kind: 'view', title: `Account ${name}`, section: '/console/chat', status, body };
+  const body = html`${creditSheet(account, settings.currency)}
+  ${includesRole(visit.operator.role, 'finance') && grantForm(visit, accountId, mistake?.fields)}
+  ${tableSheet('Keys', keyColumns(settings.currency), [...valid, ...revoked], { none: ['Keys', 'It has no keys.'] })}
+  ${tableSheet('Moves of credit', moveColumns(settings.currency), shown)}
+  ${pageLinks(path, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
+  return sectionView('/console/chat', `Account ${name}`, body, {
+    up: [accountsPath, 'Accounts'],
+    heading: html`<span class="name">${name}</span>`,
+    mistake: mistake?.text,
+  });
 }
 
 function creditSheet({ balanceMicros, heldMicros, usedMicros }: Account, currency: string): Html {

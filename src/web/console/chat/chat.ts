@@ -1,10 +1,11 @@
-import { factList, tableSheet } from '../tables.ts';
+import { tableSheet } from '../tables.ts';
 import { modelColumns } from '../../pages/model-columns.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import type { ChatContext } from '../../../chat/use-cases/context.ts';
 import type { ModelConfig } from '../../../base/config/models.ts';
-import { badge, type Column, count, shortId, time } from '../../pages/elements.ts';
+import { badge, type Column, count, shortId, time, factList } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
+import { sectionView } from '../layout.ts';
 import type { OperatorVisit, Section } from '../visit.ts';
 import { accountPages, accountsPath } from './accounts.ts';
 import { chatOf } from '../contexts.ts';
@@ -26,15 +27,12 @@ export const chatSection: Section = {
 
 async function chatView(visit: OperatorVisit): Promise<View> {
   const context = chatOf(visit);
-  const body = html`<div class="head">
-      <h1>Chat</h1>
-      <a class="button plain" href="${accountsPath}">Accounts</a>
-    </div>
-    ${tableSheet('Models', columnsFor(context), [...context.models.values()], {
-      note: html`<p class="hint">Upstreams as this process of the gateway sees them.</p>`,
-    })}
-    ${await spendsSheet(context)} ${limitsSheet(context)}`;
-  return { kind: 'view', title: 'Chat', section: path, body };
+  const body = html`${tableSheet('Models', columnsFor(context), [...context.models.values()], {
+    note: html`<p class="hint">Upstreams as this process of the gateway sees them.</p>`,
+  })}
+  ${await spendsSheet(context)} ${limitsSheet(context)}`;
+  const beside = html`<a class="button plain" href="${accountsPath}">Accounts</a>`;
+  return sectionView(path, 'Chat', body, { beside });
 }
 
 const circuitTones = { closed: 'good', probing: 'warn', open: 'bad' } as const;

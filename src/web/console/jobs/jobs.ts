@@ -10,9 +10,10 @@ import { pathWith } from '../../pages/own-path.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import { badge, type Column, count, time } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
-import { readLastEvents } from '../../../ledger/store/streams.ts';
+import { readLatestEvents } from '../../../ledger/store/streams.ts';
 import { isCursor } from '../../pages/filters.ts';
 import { jobsOf } from '../contexts.ts';
+import { sectionView } from '../layout.ts';
 import type { OperatorVisit, Section } from '../visit.ts';
 import { dryRunAction, dryRunForm } from './dry-run.ts';
 import { peersSheet, ratesSheet } from './rates.ts';
@@ -34,20 +35,20 @@ export const jobsSection: Section = {
 
 async function jobsView(visit: OperatorVisit, said?: Html): Promise<View> {
   const context = jobsOf(visit);
-  const reloads = await readLastEvents(context.pool, 'operator:config', shownReloads);
+  const reloads = await readLatestEvents(context.pool, 'operator:config', shownReloads);
   const from = (cursorOf(visit.query, 'from') ?? 1) - 1;
   const jobs = [...context.catalog.values()];
   const shown = jobs.slice(from, from + shownJobs);
   const place = (at: number): string => pathWith(path, { from: at <= 0 ? undefined : String(at + 1) });
-  const body = html`<div class="head"><h1>Jobs and prices</h1></div>
-    ${said} ${tableSheet('Jobs', columnsFor(context), shown, { none: ['Jobs', 'No job has a price.'] })}
+  const body = html`${said}
+    ${tableSheet('Jobs', columnsFor(context), shown, { none: ['Jobs', 'No job has a price.'] })}
     <p class="actions">
       ${from > 0 && html`<a class="button plain" href="${place(from - shownJobs)}">Those before</a>`}
       ${from + shownJobs < jobs.length && html`<a class="button plain" href="${place(from + shownJobs)}">The next ones</a>`}
     </p>
     ${ratesSheet(context)} ${peersSheet(context)}
     ${includesRole(visit.operator.role, 'operator') && dryRunForm(visit)} ${reloadsSheet(reloads)}`;
-  return { kind: 'view', title: 'Jobs and prices', section: path, body };
+  return sectionView(path, 'Jobs and prices', body);
 }
 
 function columnsFor({ settings }: JobsContext): Column<Job>[] {

@@ -7,7 +7,7 @@ import { describeBroker } from '../../../calls/peers/broker/broker.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { listingStatus } from '../../../jobs/use-cases/listings.ts';
 import { type RateStatus, rateStatus } from '../../../jobs/use-cases/rates.ts';
-import { badge, type Column } from '../../pages/elements.ts';
+import { ageText, badge, type Column, factList } from '../../pages/elements.ts';
 
 /** The rate of every accepted token: from where, and how old. */
 export function ratesSheet({ rates }: JobsContext): Html {
@@ -50,12 +50,6 @@ export function ratesSheet({ rates }: JobsContext): Html {
   });
 }
 
-function ageText(secs: number): string {
-  if (secs < 120) return `${Math.round(secs)} s`;
-  if (secs < 7_200) return `${Math.round(secs / 60)} min`;
-  return secs < 172_800 ? `${Math.round(secs / 3_600)} h` : `${Math.round(secs / 86_400)} days`;
-}
-
 /** The facilitators, brokers and discovery services. */
 export function peersSheet(context: JobsContext): Html {
   const { host } = new URL(context.settings.facilitatorUrl);
@@ -68,29 +62,26 @@ export function peersSheet(context: JobsContext): Html {
   const listed = services.reduce((sum, service) => sum + service.listed.length, 0);
   return html`<section class="sheet">
     <h2>Peers</h2>
-    <dl class="facts">
-      <dt>Facilitator</dt>
-      <dd>
-        ${host}
-        ${isOpen ? badge('circuit breaker open: no payments are started', 'bad') : badge('payments are settled', 'good')}
-      </dd>
-      ${
-        broker &&
-        html`<dt>Broker</dt>
-          <dd>
-            ${trouble === undefined ? badge('ready', 'good') : html`${badge('trouble', 'bad')} ${visibleText(trouble)}`}
-          </dd>`
-      }
-      ${
-        listing &&
-        html`<dt>Listings</dt>
-          <dd>
-            ${listed} at
-            ${listing.host}${
-              gone.length > 0 && html` ${badge('gone', 'bad')} ${gone.slice(0, 20).join(', ')}`
-            }${listing.unknown !== undefined && html` ${badge('unknown', 'warn')} ${visibleText(listing.unknown)}`}
-          </dd>`
-      }
-    </dl>
+    ${factList([
+      [
+        'Facilitator',
+        html`${host}
+        ${isOpen ? badge('circuit breaker open: no payments are started', 'bad') : badge('payments are settled', 'good')}`,
+      ],
+      broker && [
+        'Broker',
+        trouble === undefined
+          ? badge('ready', 'good')
+          : [badge('trouble', 'bad'), ` ${visibleText(trouble)}`],
+      ],
+      listing && [
+        'Listings',
+        [
+          `${listed} at ${listing.host}`,
+          gone.length > 0 && html` ${badge('gone', 'bad')} ${gone.slice(0, 20).join(', ')}`,
+          listing.unknown !== undefined && html` ${badge('unknown', 'warn')} ${visibleText(listing.unknown)}`,
+        ],
+      ],
+    ])}
   </section>`;
 }

@@ -11,9 +11,17 @@ import {
   withdrawRole,
 } from '../../../accounts/use-cases/operators.ts';
 import { findOperatorNamed, type ListedOperator, listOperators } from '../../../accounts/store/operators.ts';
-import { noticeOf } from '../../pages/document.ts';
+import { sectionView } from '../layout.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
-import { badge, type Column, field, form, personName, selectField } from '../../pages/elements.ts';
+import {
+  badge,
+  buttonForm,
+  type Column,
+  field,
+  form,
+  personName,
+  selectField,
+} from '../../pages/elements.ts';
 import type { Answer, View } from '../../pages/visit.ts';
 import type { OperatorVisit, Section } from '../visit.ts';
 
@@ -111,9 +119,7 @@ async function operatorsView(visit: OperatorVisit, mistake?: string, typed?: URL
     { label: 'Role', cell: (operator) => roleForm(visit, operator) },
     { label: 'Actions', isAction: true, cell: (operator) => actionsOf(visit, operator) },
   ];
-  const body = html`<div class="head"><h1>Operators</h1></div>
-    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
-    ${tableSheet('Who may use the console', columns, operators)}
+  const body = html`${tableSheet('Who may use the console', columns, operators)}
     <section class="sheet">
       <h2>Invite</h2>
       ${
@@ -132,7 +138,7 @@ async function operatorsView(visit: OperatorVisit, mistake?: string, typed?: URL
             </p>`
       }
     </section>`;
-  return { kind: 'view', title: 'Operators', section: path, status: mistake === undefined ? 200 : 409, body };
+  return sectionView(path, 'Operators', body, { mistake });
 }
 
 function roleForm(visit: OperatorVisit, { name, role, userId }: ListedOperator): Html {
@@ -151,17 +157,9 @@ function roleForm(visit: OperatorVisit, { name, role, userId }: ListedOperator):
 }
 
 function actionsOf(visit: OperatorVisit, { name, role, hasFactor }: ListedOperator): Html {
+  const how = { look: 'quiet small', about: name, values: { name } };
   const button = (action: string, label: string): Html =>
-    form(
-      visit,
-      `${path}/${action}`,
-      html`<input type="hidden" name="name" value="${name}" /><button
-          class="quiet small"
-          data-confirm="${label} ${name}?"
-        >
-          ${label}<span class="unseen"> ${name}</span>
-        </button>`,
-    );
+    buttonForm(visit, `${path}/${action}`, label, { ...how, confirm: `${label} ${name}?` });
   return html`<span class="inline"
     >${role !== undefined && button('withdraw', 'Withdraw')}
     ${hasFactor && button('factors', 'Reset the factor of')}</span

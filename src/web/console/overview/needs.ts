@@ -83,7 +83,11 @@ async function breaksOfLastRun(site: ConsoleSite): Promise<readonly Need[]> {
 const pages: Readonly<Record<string, string>> = {
   runner_paused: '/console/calls',
   broker_trouble: '/console/calls',
-  circuit_open: '/console/jobs',
+  calls_waiting: '/console/calls',
+  deliveries_failing: '/console/calls',
+  outbox_full: '/console/calls',
+  facilitator_trouble: '/console/jobs',
+  upstream_trouble: '/console/jobs',
   no_current_rate: '/console/jobs',
   rate_old: '/console/jobs',
   listing_gone: '/console/jobs',

@@ -4,7 +4,7 @@ import { html, type Html } from '../../../base/values/html.ts';
 import { isHex32 } from '../../../base/values/primitives.ts';
 import { operatorTextPattern } from '../../../base/values/operator-words.ts';
 import { discardCall } from '../../../calls/use-cases/discard-call.ts';
-import { requeueCall } from '../../../calls/use-cases/requeue-call.ts';
+import { notRequeuedTexts, requeueCall } from '../../../calls/use-cases/requeue-call.ts';
 import {
   type OperatorResolutionResult,
   resolveSettlementByOperator,
@@ -50,7 +50,8 @@ export function paymentActions(
     const callId = await callOf(visit);
     if (callId === undefined) return show(visit, noCall);
     const { kind } = await requeueCall(context, callId, { operator });
-    if (kind !== 'requeued') return show(visit, requeueMistakes[kind]);
+    if (kind !== 'requeued')
+      return show(visit, `The call of this payment: ${notRequeuedTexts[kind]}. Nothing was changed.`);
     context.onCallReleased();
     return back(visit, 'call_requeued');
   });
@@ -113,14 +114,6 @@ const noCall = 'This payment has no call. Nothing was changed.';
 
 const textMistake =
   'Why you decide so is kept for ever: 1 to 200 visible ASCII characters, without "@". Nothing was changed.';
-
-const requeueMistakes = {
-  not_dead: 'This call is no longer a dead letter. Nothing was changed.',
-  refunded: 'The payment of this call was refunded, so it is not delivered. Nothing was changed.',
-  refund_under_way:
-    'A refund of this payment is being sent, so its call is not delivered. Nothing was changed.',
-  unpaid: 'The payment of this call is not settled at present. Nothing was changed.',
-} as const;
 
 const resolveMistakes: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recorded'>, string>> = {
   not_open: 'No settlement of this quote is open. Nothing was changed.',

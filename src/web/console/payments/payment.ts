@@ -8,14 +8,14 @@ import {
   type PaymentHistory,
 } from '../../../audit/use-cases/projections/payment-history.ts';
 import { type CallDetails, findCallDetails } from '../../../payments/store/payment-search.ts';
-import { noticeOf } from '../../pages/document.ts';
+import { sectionView } from '../layout.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { copyButton, shortId, time } from '../../pages/elements.ts';
+import { copyButton, factList, shortId, time } from '../../pages/elements.ts';
 import { problemView } from '../../pages/problem.ts';
 import type { View } from '../../pages/visit.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
 import { actionForms, callIdOf, paymentActions } from './actions.ts';
-import { refundPath } from '../books/books-view.ts';
+import { refundPath, transactionWithLink } from '../books/books-view.ts';
 import { explorerLink } from './explorer.ts';
 import { stateBadge } from './state-badge.ts';
 import { timeline } from './timeline.ts';
@@ -37,13 +37,7 @@ async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View
   const quote = foldQuote(history.events.map(({ event }) => event));
   const callId = callIdOf(quote);
   const call = callId === undefined ? undefined : await findCallDetails(site.ledger.pool, callId);
-  const body = html`<p><a href="${paymentsPath}">Payments</a></p>
-    <div class="head">
-      <h1>Payment ${shortId(digest, 'the digest of the quote')}</h1>
-      ${stateBadge(history.state)}
-    </div>
-    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
-    <section class="sheet">
+  const body = html`<section class="sheet">
       <h2>Money</h2>
       ${quote.payment ? moneyOf(quote.payment) : html`<p class="muted">No payment for this quote was started.</p>`}
     </section>
@@ -54,14 +48,13 @@ async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View
       <h2>Events</h2>
       ${timeline(history.events)}
     </section>`;
-  return {
-    kind: 'view',
-    title: `Payment ${digest.slice(0, 10)}`,
-    section: paymentsPath,
-    status: mistake === undefined ? 200 : 409,
+  return sectionView(paymentsPath, `Payment ${digest.slice(0, 10)}`, body, {
+    up: [paymentsPath, 'Payments'],
+    heading: html`Payment ${shortId(digest, 'the digest of the quote')}`,
+    beside: stateBadge(history.state),
+    mistake,
     scripts: ['proof.js'],
-    body,
-  };
+  });
 }
 
 /** The refund that is due for a payment that was not delivered. */
@@ -82,32 +75,20 @@ function refundLink({ payment: state }: QuoteState, digest: string): Html | unde
 
 function moneyOf({ payment, status, startedAt, refunds, settled }: PaymentState): Html {
   const { amount, symbol, decimals, network } = payment;
-  const transaction = settled?.transaction;
-  return html`<dl class="facts">
-    <dt>Amount</dt>
-    <dd>${tokenAmount(BigInt(amount), { symbol, decimals, network })} on ${network}</dd>
-    <dt>Settlement</dt>
-    <dd>${stateBadge(status)} begun ${time(new Date(startedAt))}</dd>
-    <dt>From</dt>
-    <dd>${shortId(payment.payer, 'the payer')}</dd>
-    <dt>To</dt>
-    <dd>${shortId(payment.pay_to, 'the payee')}</dd>
-    ${
-      transaction !== undefined &&
-      html`<dt>Transaction</dt>
-        <dd>${shortId(transaction, 'the transaction')} ${explorerLink(network, transaction)}</dd>`
-    }
-    ${refunds.map(
-      (refund) =>
-        html`<dt>Refunded</dt>
-          <dd>
-            ${tokenAmount(refund.amount, { symbol, decimals, network })} to
-            ${shortId(refund.to, 'the wallet refunded')} by
-            ${shortId(refund.transaction, 'the transaction of the refund')}
-            ${explorerLink(network, refund.transaction)}
-          </dd>`,
-    )}
-  </dl>`;
+  const money = (atoms: bigint): Html => tokenAmount(atoms, { symbol, decimals, network });
+  return factList([
+    ['Amount', html`${money(BigInt(amount))} on ${network}`],
+    ['Settlement', html`${stateBadge(status)} begun ${time(new Date(startedAt))}`],
+    ['From', shortId(payment.payer, 'the payer')],
+    ['To', shortId(payment.pay_to, 'the payee')],
+    settled && ['Transaction', transactionWithLink(network, settled.transaction)],
+    ...refunds.map((refund): [string, Html] => [
+      'Refunded',
+      html`${money(refund.amount)} to ${shortId(refund.to, 'the wallet refunded')} by
+      ${shortId(refund.transaction, 'the transaction of the refund')}
+      ${explorerLink(network, refund.transaction)}`,
+    ]),
+  ]);
 }
 
 function callSection(callId: number, call: CallDetails | undefined): Html {
@@ -115,27 +96,13 @@ function callSection(callId: number, call: CallDetails | undefined): Html {
     <h2>Call ${callId}</h2>
     ${
       call
-        ? html`<dl class="facts">
-            <dt>In the outbox</dt>
-            <dd>${stateBadge(call.status)} due ${time(call.dueAt)}</dd>
-            <dt>Attempts</dt>
-            <dd>${call.attempt}</dd>
-            ${
-              call.runner !== null &&
-              html`<dt>Runner</dt>
-                <dd>${call.runner}</dd>`
-            }
-            ${
-              call.reason !== null &&
-              html`<dt>Last outcome</dt>
-                <dd>${call.reason.replaceAll('_', ' ')}</dd>`
-            }
-            ${
-              call.error !== null &&
-              html`<dt>The runner’s words</dt>
-                <dd><q dir="auto">${visibleText(call.error)}</q></dd>`
-            }
-          </dl>`
+        ? factList([
+            ['In the outbox', html`${stateBadge(call.status)} due ${time(call.dueAt)}`],
+            ['Attempts', call.attempt],
+            ['Runner', call.runner ?? undefined],
+            ['Last outcome', call.reason?.replaceAll('_', ' ')],
+            call.error !== null && ['The runner’s words', html`<q dir="auto">${visibleText(call.error)}</q>`],
+          ])
         : html`<p class="muted">It is not in the outbox any more: it was completed or given up.</p>`
     }
   </section>`;

@@ -1,4 +1,4 @@
-import { cursorOf, pageLinks, pageRows, tableSheet } from '../tables.ts';
+import { cursorOf, pageLinks, pageRows, searchField, tableSheet } from '../tables.ts';
 import { Readable } from 'node:stream';
 import { csvLine } from '../../../base/values/csv-line.ts';
 import { html, type Html } from '../../../base/values/html.ts';
@@ -13,6 +13,7 @@ import { findStreamOfCall, searchPayments } from '../../../payments/store/paymen
 import { type ListedPayment, listLatestPayments } from '../../../ledger/store/payments.ts';
 import { findClaim, readStream } from '../../../ledger/store/streams.ts';
 import { paymentIdClaim } from '../../../payments/store/claims.ts';
+import { sectionView } from '../layout.ts';
 import type { OperatorVisit, Section } from '../visit.ts';
 import { paymentPages } from './payment.ts';
 import { stateBadge } from './state-badge.ts';
@@ -99,47 +100,26 @@ function chosenOf({ query }: OperatorVisit): Record<string, string | undefined> 
 function listView(visit: OperatorVisit, { shown: rows, next }: Shown): View {
   const chosen = chosenOf(visit);
   const isFiltered = Object.values(chosen).some((value) => value !== undefined && value !== '');
-  const body = html`<div class="head">
-      <h1>Payments</h1>
-      <a
-        class="button plain"
-        href="${pathWith(`${path}.csv`, { ...chosen, before: visit.query.get('before') ?? undefined })}"
-        >Download as CSV</a
-      >
-    </div>
-    ${searchForm(visit)}
-    ${
-      rows.length === 0
-        ? empty(
-            isFiltered ? 'No such payment' : 'No payments yet',
-            isFiltered
-              ? 'A part is four hexadecimal digits or more of the beginning of a quote, transaction or payer, or seven of anywhere in a transaction.'
-              : 'Each payment is here a moment after it began.',
-          )
-        : tableSheet('Payments', columns, rows)
-    }
-    ${pageLinks(path, 'before', { isFirst: !visit.query.has('before'), next }, ['The newest', 'Older'], chosen)}`;
-  return { kind: 'view', title: 'Payments', section: path, body };
+  const csv = pathWith(`${path}.csv`, { ...chosen, before: visit.query.get('before') ?? undefined });
+  const body = html`${searchForm(visit)}
+  ${
+    rows.length === 0
+      ? empty(
+          isFiltered ? 'No such payment' : 'No payments yet',
+          isFiltered
+            ? 'A part is four hexadecimal digits or more of the beginning of a quote, transaction or payer, or seven of anywhere in a transaction.'
+            : 'Each payment is here a moment after it began.',
+        )
+      : tableSheet('Payments', columns, rows)
+  }
+  ${pageLinks(path, 'before', { isFirst: !visit.query.has('before'), next }, ['The newest', 'Older'], chosen)}`;
+  const beside = html`<a class="button plain" href="${csv}">Download as CSV</a>`;
+  return sectionView(path, 'Payments', body, { beside });
 }
 
 function searchForm({ query }: OperatorVisit): Html {
   return html`<form method="get" action="${path}" class="filters" role="search">
-    <div class="field wide">
-      <label for="q">Search</label>
-      <input
-        id="q"
-        name="q"
-        type="search"
-        value="${query.get('q') ?? ''}"
-        maxlength="200"
-        data-search
-        aria-describedby="q-hint"
-        autocomplete="off"
-      />
-      <p class="hint" id="q-hint">
-        Quote, transaction, payer, or a part of one; the id of a call; a payer and its payment id
-      </p>
-    </div>
+    ${searchField('Search', query.get('q'), { maxLength: 200, hint: 'Quote, transaction, payer, or a part of one; the id of a call; a payer and its payment id' })}
     ${selectField({ label: 'State', name: 'state', values: paymentStates, value: query.get('state'), any: 'any' })}
     ${field({ label: 'From', name: 'from', type: 'date', value: query.get('from'), isOptional: true })}
     ${field({ label: 'To', name: 'to', type: 'date', value: query.get('to'), isOptional: true })}

@@ -1,9 +1,8 @@
-import { factList } from '../tables.ts';
 import { formatUnits } from 'viem/utils';
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
-import { shortId, time } from '../../pages/elements.ts';
+import { shortId, time, factList } from '../../pages/elements.ts';
 import type { PaymentHistory } from '../../../audit/use-cases/projections/payment-history.ts';
 import { explorerLink } from './explorer.ts';
 

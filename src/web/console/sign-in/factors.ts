@@ -1,7 +1,7 @@
 import { tableSheet } from '../tables.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { addFactorBeside, type NewFactor } from '../../../accounts/use-cases/second-factor.ts';
-import { noticeOf } from '../../pages/document.ts';
+import { noticeOf, type Refusal, refusedView } from '../../pages/document.ts';
 import { type Column, field, time } from '../../pages/elements.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import type { Admission, Requests } from '../../pages/requests.ts';
@@ -10,7 +10,7 @@ import { type Factor, listFactors } from '../../../accounts/store/operators.ts';
 import type { ConsoleSite } from '../visit.ts';
 import type { AnyVisit } from './next.ts';
 import { passkeyAnswerOf, passkeyFields, passkeyScript } from './passkey.ts';
-import { appOffer, codeOf, passkeyOffer, prove, type ProvingVisit, textOf } from './second-factor.ts';
+import { appOffer, codeOf, passkeyOffer, prove, type ProvingVisit, refusalOf } from './second-factor.ts';
 
 const path = '/console/factors';
 
@@ -37,13 +37,8 @@ function proven(visit: AnyVisit, again: string | undefined): Admission<ProvingVi
 async function added(own: ProvingVisit, factor: NewFactor): Promise<Answer> {
   const result = await addFactorBeside(own.visit.site.identity, own.prover, factor);
   if (result.kind === 'added') return { kind: 'redirect', to: path, notice: 'factor_added' };
-  const view = await factorsView(own, {
-    text: textOf(result, factor.kind === 'passkey'),
-    ...(factor.kind === 'totp' && { sealed: factor.sealed }),
-  });
-  return result.kind === 'limited'
-    ? { ...view, status: 429, retryAfterSecs: result.waitSecs }
-    : { ...view, status: 403 };
+  const refusal = refusalOf(result, factor.kind === 'passkey');
+  return factorsView(own, { refusal, ...(factor.kind === 'totp' && { sealed: factor.sealed }) });
 }
 
 const columns: readonly Column<Factor>[] = [
@@ -53,12 +48,12 @@ const columns: readonly Column<Factor>[] = [
 
 async function factorsView(
   { visit, prover }: ProvingVisit,
-  { text, sealed }: { readonly text?: string; readonly sealed?: string } = {},
+  { refusal, sealed }: { readonly refusal?: Refusal; readonly sealed?: string } = {},
 ): Promise<View> {
   const factors = await listFactors(visit.site.ledger.pool, prover.userId);
   const hasApp = factors.some(({ kind }) => kind === 'totp');
   const body = html`<h1>Your second factors</h1>
-    ${text !== undefined && noticeOf({ tone: 'bad', text })}
+    ${refusal && noticeOf({ tone: 'bad', text: refusal.text })}
     ${tableSheet('Each of them opens the console', columns, factors)}
     <section class="sheet">
       <h2>Another one</h2>
@@ -66,7 +61,8 @@ async function factorsView(
       ${await passkeyOffer(visit, prover, `${path}/passkey`, path)}
       ${!hasApp && appOffer(visit, prover, `${path}/app`, { sealed, fields: codeFields })}
     </section>`;
-  return { kind: 'view', title: 'Your second factors', section: path, scripts: [passkeyScript], body };
+  const view = { kind: 'view', title: 'Your second factors', section: path, body } as const;
+  return refusedView({ ...view, scripts: [passkeyScript] }, refusal);
 }
 
 const codeFields: Html = html`${field({ label: 'Code', name: 'code', autocomplete: 'one-time-code', maxLength: 32 })}

@@ -6,12 +6,12 @@ import {
 } from '../../../accounts/use-cases/invitations.ts';
 import type { Invitation } from '../../../accounts/store/operators.ts';
 import { findUserIds, markEmailProven } from '../../../accounts/store/identity.ts';
-import { noticeOf } from '../../pages/document.ts';
+import { noticeOf, type Refusal, sheetView } from '../../pages/document.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { field, form } from '../../pages/elements.ts';
+import { buttonForm, field, form } from '../../pages/elements.ts';
 import { problemView } from '../../pages/problem.ts';
 import type { Requests } from '../../pages/requests.ts';
-import { askAuth, type AuthResult, type Refusal, refusedView } from '../../pages/sign-in/call.ts';
+import { askAuth, type AuthResult } from '../../pages/sign-in/call.ts';
 import { providerButtons } from '../../pages/sign-in/ways.ts';
 import type { Answer, View } from '../../pages/visit.ts';
 import type { ConsoleSite } from '../visit.ts';
@@ -95,17 +95,13 @@ async function invitationView(visit: AnyVisit, token: string, refusal?: Refusal)
   if (!invitation) return over();
   const { user } = visit.visitor ?? {};
   const isTheirs = user?.email === invitation.email && user.isEmailVerified;
-  const body = html`<div class="sheet">
-    <h1>You are invited</h1>
-    ${refusal && noticeOf({ tone: 'bad', text: refusal.text })}
-    <p>
+  const content = html`<p>
       ${invitation.invitedBy} invites <strong>${invitation.email}</strong> to the console of
       ${visit.site.settings.name}, with the role <strong>${invitation.role}</strong> and the name
       <strong>${invitation.name}</strong>, by which the records call you for ever.
     </p>
-    ${isTheirs ? form(visit, path, html`<input type="hidden" name="token" value="${token}" /><button class="wide">Accept</button>`) : accountParts(visit, invitation, token)}
-  </div>`;
-  return refusedView({ kind: 'view', title: 'Invitation', isNarrow: true, body }, refusal);
+    ${isTheirs ? buttonForm(visit, path, 'Accept', { look: 'wide', values: { token } }) : accountParts(visit, invitation, token)}`;
+  return sheetView('Invitation', content, { heading: 'You are invited', refusal });
 }
 
 function accountParts(visit: AnyVisit, { email }: Invitation, token: string): Html {

@@ -14,7 +14,7 @@ import { cookieOf } from '../../../accounts/use-cases/sessions.ts';
 import { deviceMark, knownDevice } from '../../../accounts/use-cases/sign-in-limits.ts';
 import { listFactors } from '../../../accounts/store/operators.ts';
 import { ownCookie, ownCookieName } from '../../pages/cookies.ts';
-import { noticeOf } from '../../pages/document.ts';
+import { type Refusal, sheetView } from '../../pages/document.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { copyButton, field, form } from '../../pages/elements.ts';
 import type { Admission, Requests } from '../../pages/requests.ts';
@@ -80,7 +80,7 @@ async function proven(
   const result = await proveFactor(site.identity, own.prover, proof, site.console.sessionHours);
   const next = nextOf(own.visit, fields);
   if (result.kind !== 'proven')
-    return factorView({ ...own, next }, { text: textOf(result, !('code' in proof)), result });
+    return factorView({ ...own, next }, { refusal: refusalOf(result, !('code' in proof)) });
   return { kind: 'redirect', to: next, cookies: cookiesFor(site, own.prover, result.token) };
 }
 
@@ -93,8 +93,8 @@ async function added(own: ProvingVisit, fields: URLSearchParams, factor: NewFact
       return { kind: 'redirect', to: pathWith(path, { next }) };
     case 'wrong':
     case 'limited': {
-      const text = textOf(result, factor.kind === 'passkey');
-      return factorView({ ...own, next }, { text, result, ...(factor.kind === 'totp' && factor) });
+      const refusal = refusalOf(result, factor.kind === 'passkey');
+      return factorView({ ...own, next }, { refusal, ...(factor.kind === 'totp' && factor) });
     }
     case 'proven':
       return codesView(result.recoveryCodes, next, cookiesFor(site, own.prover, result.token));
@@ -143,11 +143,7 @@ function provedBy(userId: string): string {
 
 async function factorView(
   { visit, prover, next }: ProvingVisit,
-  {
-    text,
-    result,
-    sealed,
-  }: { readonly text?: string; readonly result?: Refused; readonly sealed?: string } = {},
+  { refusal, sealed }: { readonly refusal?: Refusal; readonly sealed?: string } = {},
 ): Promise<View> {
   const { site } = visit;
   const factors = await listFactors(site.ledger.pool, prover.userId);
@@ -156,36 +152,27 @@ async function factorView(
   const fields = html`<input type="hidden" name="next" value="${next}" />
     ${field({ label: hasCodes || isFirst ? 'Code' : 'Recovery code', name: 'code', autocomplete: 'one-time-code', hasFocus: hasCodes || isFirst, maxLength: 32, ...(hasCodes && { hint: 'Six digits of your app. A recovery code does as well.' }) })}
     <button class="wide">Continue</button>`;
-  const body = html`<div class="sheet">
-    <h1>${isFirst ? 'Set up a second factor' : 'Second factor'}</h1>
-    ${text !== undefined && noticeOf({ tone: 'bad', text })}
-    ${
-      isFirst
-        ? [
-            appOffer(visit, prover, `${path}/new`, { sealed, fields }),
-            await passkeyOffer(visit, prover, `${path}/new-passkey`, next),
-          ]
-        : [await passkeyQuestion(visit, prover, next), form(visit, path, fields)]
-    }
-  </div>`;
-  const status = result?.kind === 'limited' ? 429 : result ? 403 : 200;
-  return {
-    kind: 'view',
-    title: 'Second factor',
-    isNarrow: true,
-    status,
-    scripts: [passkeyScript],
-    body,
-    ...(result?.kind === 'limited' && { retryAfterSecs: result.waitSecs }),
-  };
+  const ways = isFirst
+    ? [
+        appOffer(visit, prover, `${path}/new`, { sealed, fields }),
+        await passkeyOffer(visit, prover, `${path}/new-passkey`, next),
+      ]
+    : [await passkeyQuestion(visit, prover, next), form(visit, path, fields)];
+  const heading = isFirst ? 'Set up a second factor' : 'Second factor';
+  return sheetView('Second factor', ways, { heading, refusal, scripts: [passkeyScript] });
 }
 
-export function textOf(result: Refused, isPasskey: boolean): string {
-  if (result.kind === 'limited')
-    return `Too many wrong codes. Wait ${result.waitSecs} seconds, or use a passkey or a recovery code.`;
-  return isPasskey
+/** What a page says of a factor that was not accepted. */
+export function refusalOf(result: Refused, isPasskey: boolean): Refusal {
+  if (result.kind === 'limited') {
+    const { waitSecs } = result;
+    const text = `Too many wrong codes. Wait ${waitSecs} seconds, or use a passkey or a recovery code.`;
+    return { status: 429, text, retryAfterSecs: waitSecs };
+  }
+  const text = isPasskey
     ? 'This passkey was not accepted: it is not one of yours, or your browser took too long. Try again.'
     : 'This code is not right, or it was used before. Wait for the next one and try again.';
+  return { status: 403, text };
 }
 
 /** A form for a new passkey, where browsers make some for this address. */
@@ -231,22 +218,14 @@ export function appOffer(
 }
 
 function codesView(codes: readonly string[], next: string, cookies: readonly string[]): View {
-  return {
-    kind: 'view',
-    title: 'Recovery codes',
-    isNarrow: true,
-    cookies,
-    body: html`<div class="sheet">
-      <h1>Recovery codes</h1>
-      <p>
-        Each opens the console once, in place of your second factor. They are shown only now: print them, or
-        keep them in a safe place.
-      </p>
-      <pre class="code">${codes.join('\n')}</pre>
-      <p class="actions">
-        <a class="button" href="${next}">I have kept them</a
-        >${copyButton(codes.join('\n'), 'the recovery codes')}
-      </p>
-    </div>`,
-  };
+  const content = html`<p>
+      Each opens the console once, in place of your second factor. They are shown only now: print them, or
+      keep them in a safe place.
+    </p>
+    <pre class="code">${codes.join('\n')}</pre>
+    <p class="actions">
+      <a class="button" href="${next}">I have kept them</a
+      >${copyButton(codes.join('\n'), 'the recovery codes')}
+    </p>`;
+  return sheetView('Recovery codes', content, { cookies });
 }

@@ -1,9 +1,9 @@
 import { html } from '../../../base/values/html.ts';
-import { noticeOf } from '../../pages/document.ts';
+import { noticeOf, type Refusal, sheetView } from '../../pages/document.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { field, form } from '../../pages/elements.ts';
 import type { Requests } from '../../pages/requests.ts';
-import { askAuth, type Refusal, refusedView, signOut } from '../../pages/sign-in/call.ts';
+import { askAuth, signOut } from '../../pages/sign-in/call.ts';
 import { providerButtons, toProvider } from '../../pages/sign-in/ways.ts';
 import type { View } from '../../pages/visit.ts';
 import type { ConsoleSite } from '../visit.ts';
@@ -60,28 +60,24 @@ function signInView(
 ): View {
   const { identity, hasCustomerPages } = visit.site;
   const forgotten = hasCustomerPages && html`<a href="/forgot-password">Forgotten?</a>`;
-  const body = html`<div class="sheet">
-    <h1>Operators</h1>
-    ${
-      visit.visitor &&
-      noticeOf({
-        tone: 'warn',
-        text: `You are signed in as ${visit.visitor.user.email}, who is not an operator. Sign in as another user.`,
-      })
-    }
-    ${result && noticeOf({ tone: 'bad', text: result.text })}
-    ${providerButtons(visit, next, '/console/sign-in/provider')}
-    ${
-      identity.mailer &&
-      form(
-        visit,
-        '/console/sign-in',
-        html`<input type="hidden" name="next" value="${next}" />
-          ${field({ label: 'E-mail', name: 'email', type: 'email', value: email, autocomplete: 'username', maxLength: 254 })}
-          ${field({ label: 'Password', name: 'password', type: 'password', autocomplete: 'current-password', maxLength: 128, ...(forgotten && { hint: forgotten }) })}
-          <button class="wide">Continue</button>`,
-      )
-    }
-  </div>`;
-  return refusedView({ kind: 'view', title: 'Sign in', isNarrow: true, body }, result);
+  const content = html`${
+    visit.visitor &&
+    noticeOf({
+      tone: 'warn',
+      text: `You are signed in as ${visit.visitor.user.email}, who is not an operator. Sign in as another user.`,
+    })
+  }
+  ${providerButtons(visit, next, '/console/sign-in/provider')}
+  ${
+    identity.mailer &&
+    form(
+      visit,
+      '/console/sign-in',
+      html`<input type="hidden" name="next" value="${next}" />
+        ${field({ label: 'E-mail', name: 'email', type: 'email', value: email, autocomplete: 'username', maxLength: 254 })}
+        ${field({ label: 'Password', name: 'password', type: 'password', autocomplete: 'current-password', maxLength: 128, ...(forgotten && { hint: forgotten }) })}
+        <button class="wide">Continue</button>`,
+    )
+  }`;
+  return sheetView('Sign in', content, { heading: 'Operators', refusal: result });
 }

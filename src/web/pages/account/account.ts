@@ -6,11 +6,11 @@ import {
   listCredentials,
   listWallets,
 } from '../../../accounts/store/sign-in-ways.ts';
-import { noticeOf } from '../document.ts';
+import { noticeOf, type Refusal, refusedView } from '../document.ts';
 import type { NoticeCode } from '../notices.ts';
-import { badge, field, form, personName, shortId, time } from '../elements.ts';
+import { badge, buttonForm, factList, field, form, personName, shortId, time } from '../elements.ts';
 import type { Pages } from '../serve.ts';
-import { askAuth, type Refusal, refusedView } from '../sign-in/call.ts';
+import { askAuth } from '../sign-in/call.ts';
 import { providerLabel, toProvider } from '../sign-in/ways.ts';
 import type { SignedInVisit, View } from '../visit.ts';
 import { sessionPages, sessionsSection } from './sessions.ts';
@@ -93,14 +93,11 @@ async function accountView(visit: SignedInVisit, refused?: RefusedForm): Promise
     <section class="sheet">
       <h2>You</h2>
       ${mistake('name')}
-      <dl class="facts">
-        <dt>E-mail</dt>
-        <dd>${emailOf(user)}</dd>
-        <dt>Since</dt>
-        <dd>${time(user.createdAt)}</dd>
-        <dt>Account</dt>
-        <dd>${shortId(userId, 'the id of your account')}</dd>
-      </dl>
+      ${factList([
+        ['E-mail', emailOf(user)],
+        ['Since', time(user.createdAt)],
+        ['Account', shortId(userId, 'the id of your account')],
+      ])}
       ${form(visit, '/account/name', html`${field({ label: 'Name', name: 'name', value: name, autocomplete: 'name', maxLength: 100 })}<button class="plain">Change the name</button>`)}
     </section>
     <section class="sheet">
@@ -118,13 +115,7 @@ async function accountView(visit: SignedInVisit, refused?: RefusedForm): Promise
   return refusedView({ kind: 'view', title: 'Account', section: 'account', body }, refused?.result);
 }
 
-function emailOf({
-  email,
-  isEmailVerified,
-}: {
-  readonly email: string;
-  readonly isEmailVerified: boolean;
-}): Html {
+function emailOf({ email, isEmailVerified }: SignedInVisit['visitor']['user']): Html {
   if (isUnreachable(email)) return html`<span class="muted">none: you sign in with a wallet</span>`;
   return html`${personName(email)}
   ${isEmailVerified ? badge('confirmed', 'good') : badge('not confirmed', 'warn')}`;
@@ -144,16 +135,11 @@ function waysList(
             <span class="hint">since ${time(addedAt)}</span></span
           >${
             provider !== 'credential' &&
-            form(
-              visit,
-              '/account/unlink',
-              html`<input type="hidden" name="credential" value="${credentialId}" /><button
-                  class="quiet small"
-                  aria-label="Remove ${providerLabel(provider)}"
-                >
-                  Remove
-                </button>`,
-            )
+            buttonForm(visit, '/account/unlink', 'Remove', {
+              look: 'quiet small',
+              about: providerLabel(provider),
+              values: { credential: credentialId },
+            })
           }
         </li>`,
     )}${walletRows(visit, wallets)}

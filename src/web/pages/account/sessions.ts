@@ -4,10 +4,11 @@ import { listOpenSessions, type OpenSession } from '../../../accounts/store/sign
 import { readStream } from '../../../ledger/store/streams.ts';
 import { endedCookie } from '../cookies.ts';
 import { receiptsCookie } from '../jobs/opened-receipts.ts';
-import { badge, type Column, form, table, time } from '../elements.ts';
+import { badge, buttonForm, type Column, table, time } from '../elements.ts';
 import { problemView } from '../problem.ts';
 import type { Pages } from '../serve.ts';
-import { askAuth, refusedView } from '../sign-in/call.ts';
+import { refusedView } from '../document.ts';
+import { askAuth } from '../sign-in/call.ts';
 import { providerLabel } from '../sign-in/ways.ts';
 import type { SignedInVisit } from '../visit.ts';
 
@@ -53,24 +54,19 @@ export async function sessionsSection(visit: SignedInVisit): Promise<Html> {
     {
       label: 'Action',
       isAction: true,
-      cell: (session) =>
-        session.sessionId === sessionId ? badge('this browser', 'good') : endButton(visit, session),
+      cell: ({ sessionId: session }) =>
+        session === sessionId
+          ? badge('this browser', 'good')
+          : buttonForm(visit, '/account/sessions/end', 'End it', {
+              look: 'quiet small',
+              values: { session },
+            }),
     },
   ];
   return html`<section class="sheet">
     ${table('Sessions', columns, sessions)}
-    ${form(visit, '/account/sessions/end-all', html`<button class="danger">Sign out everywhere</button>`)}
+    ${buttonForm(visit, '/account/sessions/end-all', 'Sign out everywhere', { look: 'danger' })}
   </section>`;
-}
-
-function endButton(visit: SignedInVisit, { sessionId }: OpenSession): Html {
-  return form(
-    visit,
-    '/account/sessions/end',
-    html`<input type="hidden" name="session" value="${sessionId}" /><button class="quiet small">
-        End it
-      </button>`,
-  );
 }
 
 /** How a session was signed in to, as the ledger says: neither address nor browser is kept of anyone. */

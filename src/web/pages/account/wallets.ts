@@ -6,9 +6,9 @@ import { addressOf } from '../../../base/http/request-values.ts';
 import { issueLinkTerms, linkUserWallet, unlinkUserWallet } from '../../../accounts/use-cases/link-wallet.ts';
 import { takeAttempt } from '../../../accounts/use-cases/sign-in-limits.ts';
 import type { LinkedWallet } from '../../../accounts/store/sign-in-ways.ts';
-import { badge, form, shortId, time } from '../elements.ts';
+import { badge, buttonForm, shortId, time } from '../elements.ts';
 import type { Pages } from '../serve.ts';
-import type { Refusal } from '../sign-in/call.ts';
+import type { Refusal } from '../document.ts';
 import { messageData, mismatch, refusedData, signedIn, walletSecrets } from '../sign-in/wallet.ts';
 import { walletForm } from '../sign-in/ways.ts';
 import type { SignedInVisit, View } from '../visit.ts';
@@ -61,16 +61,11 @@ export function walletRows(visit: SignedInVisit, wallets: readonly LinkedWallet[
           ><strong>Wallet</strong> ${shortId(address, 'the address')}
           ${chainId !== 0 && badge(`contract on chain ${chainId}`)}
           <span class="hint">since ${time(addedAt)}</span></span
-        >${form(
-          visit,
-          '/account/wallets/remove',
-          html`<input type="hidden" name="address" value="${address}" /><button
-              class="quiet small"
-              aria-label="Remove the wallet ${address}"
-            >
-              Remove
-            </button>`,
-        )}
+        >${buttonForm(visit, '/account/wallets/remove', 'Remove', {
+          look: 'quiet small',
+          about: `the wallet ${address}`,
+          values: { address },
+        })}
       </li>`,
   );
 }

@@ -4,7 +4,7 @@ import { html, type Html } from '../../../base/values/html.ts';
 import { accountStream } from '../../../accounts/use-cases/credit/credit.ts';
 import { findAccount } from '../../../accounts/store/credit.ts';
 import { readLatestEvents } from '../../../ledger/store/streams.ts';
-import { amount, badge, type Column, empty, shortId, table, time } from '../elements.ts';
+import { amount, badge, type Column, empty, factList, shortId, table, time } from '../elements.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { SignedInVisit, View } from '../visit.ts';
@@ -119,20 +119,14 @@ function receiptView(visit: SignedInVisit, { at, micros }: Move, topUp: EventDat
         <h1>Top-up</h1>
         ${badge('paid', 'good')}
       </div>
-      <dl class="facts">
-        <dt>Credited</dt>
-        <dd>${amount(micros, currency)}</dd>
-        <dt>When</dt>
-        <dd>${time(at)}</dd>
-        <dt>Paid</dt>
-        <dd>${formatUnits(BigInt(atoms), decimals)} <span class="unit">${symbol}</span></dd>
-        <dt>By wallet</dt>
-        <dd>${shortId(payer, 'the wallet')}</dd>
-        <dt>Network</dt>
-        <dd><code>${network}</code></dd>
-        <dt>Receipt</dt>
-        <dd>${shortId(digest, 'the digest of the receipt')}</dd>
-      </dl>
+      ${factList([
+        ['Credited', amount(micros, currency)],
+        ['When', time(at)],
+        ['Paid', html`${formatUnits(BigInt(atoms), decimals)} <span class="unit">${symbol}</span>`],
+        ['By wallet', shortId(payer, 'the wallet')],
+        ['Network', html`<code>${network}</code>`],
+        ['Receipt', shortId(digest, 'the digest of the receipt')],
+      ])}
       <p class="hint">
         The signed receipt, with its proof, is at <code>/x402/receipts/${digest}</code> for the payer.
       </p>

@@ -1,10 +1,10 @@
-import { html, type Html, type Shown } from '../../../base/values/html.ts';
+import { html, type Html } from '../../../base/values/html.ts';
 import { mediaTypeOf } from '../../../base/values/job-input.ts';
 import { priceJson } from '../../../jobs/http/prices.ts';
 import { type Job, jobUrl } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { noticeOf } from '../document.ts';
-import { copyButton, personName, type Column, table } from '../elements.ts';
+import { copyButton, factList, personName, type Column, table } from '../elements.ts';
 import { walletNetworks } from '../known-networks.ts';
 import type { View } from '../visit.ts';
 import { jobBadges, jobName, jobPath, jobTitle } from './catalogue.ts';
@@ -137,12 +137,11 @@ function controls(job: Job, { form, typed, whole }: JobForm): Html {
 export function priceFacts(context: JobsContext, job: Job): Html {
   const { settlement_options: options, not_offered: others = [], unavailable } = priceJson(context, job);
   const networks = walletNetworks(context.settings.networks);
-  const rows: Shown = options.map(
-    (option) =>
-      html`<dt>${networks[option.network]?.chainName ?? option.network}</dt>
-        <dd>${tokenAmount(BigInt(option.amount), option)}</dd>`,
-  );
-  return html`${options.length > 0 && html`<dl class="facts">${rows}</dl>`}
+  const facts = options.map((option): [string, Html] => [
+    networks[option.network]?.chainName ?? option.network,
+    tokenAmount(BigInt(option.amount), option),
+  ]);
+  return html`${facts.length > 0 && factList(facts)}
   ${unavailable && noticeOf({ tone: 'warn', text: unavailableText })}
   ${
     others.length > 0 &&

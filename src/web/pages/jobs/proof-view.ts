@@ -1,7 +1,7 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
 import type { Receipt } from '../../../jobs/http/schemas/receipt.ts';
-import { type Column, copyButton, count, shortId, table } from '../elements.ts';
+import { type Column, copyButton, count, factList, shortId, table } from '../elements.ts';
 
 type LogProof = NonNullable<Receipt['log_proof']>;
 
@@ -39,12 +39,10 @@ tollbook verify --receipt receipt.json --pubkey PUBLIC_KEY`;
       has signed. The operator cannot take it back without a second history, which the holders of older heads
       would notice.
     </p>
-    <dl class="facts">
-      <dt>Tree size</dt>
-      <dd>${count(proof.tree_size)}</dd>
-      <dt>Root</dt>
-      <dd>${shortId(proof.root_hash, 'the hash of the root')}</dd>
-    </dl>
+    ${factList([
+      ['Tree size', count(proof.tree_size)],
+      ['Root', shortId(proof.root_hash, 'the hash of the root')],
+    ])}
     ${table('Events of the settlement', columns, proof.proofs)}
     ${proof.pending > 0 && html`<p class="hint">The next head covers ${count(proof.pending)} more.</p>`}
     <details>

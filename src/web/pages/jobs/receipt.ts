@@ -9,7 +9,7 @@ import { readReceipt } from '../../../jobs/use-cases/receipt.ts';
 import { findResult } from '../../../calls/use-cases/result-file.ts';
 import { isReceiptToken } from '../../../payments/use-cases/receipt-keys.ts';
 import { walletNetworks } from '../known-networks.ts';
-import { badge, field, form, shortId, time } from '../elements.ts';
+import { badge, factList, field, form, shortId, time } from '../elements.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, View, Visit } from '../visit.ts';
@@ -88,30 +88,24 @@ function receiptView(visit: Visit, context: JobsContext, receipt: Receipt, isOpe
       </div>
       <p>${text}</p>
       ${stepList(standing)} ${isOpen && html`<p><a class="button plain" href="?">Look again</a></p>`}
-      <dl class="facts">${factsOf(context, receipt)}</dl>
+      ${factList(factsOf(context, receipt))}
     </section>
     ${resultSection(visit, receipt, isOpened)}
     ${proofView(receipt, `${context.publicUrl()}/x402/receipts/${digest}`)}
     <details class="sheet">
       <summary>What happened</summary>
-      <dl class="facts">
-        ${events.map(
-          ({ type, at }) =>
-            html`<dt>${time(new Date(at))}</dt>
-              <dd><code>${type}</code></dd>`,
-        )}
-      </dl>
+      ${factList(events.map(({ type, at }) => [time(new Date(at)), html`<code>${type}</code>`]))}
     </details>`;
   return { kind: 'view', title: `Receipt: ${label}`, section: 'jobs', body, scripts: ['jobs.js'] };
 }
 
-function factsOf(context: JobsContext, receipt: Receipt): Shown {
+function factsOf(context: JobsContext, receipt: Receipt): [string, Shown][] {
   const { service_id: serviceId, job_index: jobIndex, payment, events, quote_digest: digest } = receipt;
   const refunded = receipt.refunds?.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
   const id = serviceId === undefined || jobIndex === undefined ? undefined : { serviceId, jobIndex };
   const job = id && findJob(context.catalog, id);
   const settled = events.find(({ type }) => type === 'payment_settled');
-  const facts: Readonly<Record<string, Shown>> = {
+  return Object.entries({
     Job: id && html`<a href="${jobPath(id)}">${jobName(job ?? { ...id, name: undefined })}</a>`,
     Paid: payment && paidAmount(context, payment),
     'Paid back':
@@ -121,13 +115,7 @@ function factsOf(context: JobsContext, receipt: Receipt): Shown {
     Network: payment && html`<code>${payment.network}</code>`,
     Transaction: payment && transaction(context, payment),
     Receipt: shortId(digest, 'the digest of the receipt'),
-  };
-  return Object.entries(facts).map(
-    ([name, fact]) =>
-      fact !== undefined &&
-      html`<dt>${name}</dt>
-        <dd>${fact}</dd>`,
-  );
+  });
 }
 
 type Payment = NonNullable<Receipt['payment']>;

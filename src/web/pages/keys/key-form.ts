@@ -2,7 +2,6 @@ import { parseCredit } from '../../../base/values/price.ts';
 import { apiKeyNamePattern } from '../../../accounts/rules/api-key.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import type { ApiKeyRequest } from '../../../accounts/use-cases/user-api-keys.ts';
-import { noticeOf } from '../document.ts';
 import { field, form } from '../elements.ts';
 import type { SignedInVisit } from '../visit.ts';
 
@@ -51,12 +50,7 @@ export function readKeyForm(
 
 const amountMistake = 'An amount above zero, such as 5 or 2.50.';
 
-export function keyForm(
-  visit: SignedInVisit,
-  values: URLSearchParams,
-  mistakes: Mistakes,
-  problem: string | undefined,
-): Html {
+export function keyForm(visit: SignedInVisit, values: URLSearchParams, mistakes: Mistakes): Html {
   const { models, settings } = visit.site.chat();
   const { currency } = settings;
   const isMonth = values.get('period') !== 'day';
@@ -92,8 +86,5 @@ export function keyForm(
       ${mistakes.models !== undefined && html`<p class="mistake">${mistakes.models}</p>`}
     </fieldset>
     <p class="actions"><button>Make the key</button><a href="/keys">Cancel</a></p>`;
-  return html`<div class="sheet">
-    <h1>New key</h1>
-    ${problem !== undefined && noticeOf({ tone: 'bad', text: problem })}${form(visit, '/keys/new', body)}
-  </div>`;
+  return form(visit, '/keys/new', body);
 }

@@ -7,7 +7,19 @@ import {
   takeKeyTurn,
 } from '../../../accounts/use-cases/user-api-keys.ts';
 import { type ApiKey, findApiKeyById } from '../../../accounts/store/api-keys.ts';
-import { amount, badge, type Column, copyButton, empty, form, personName, table, time } from '../elements.ts';
+import {
+  amount,
+  badge,
+  type Column,
+  copyButton,
+  empty,
+  factList,
+  form,
+  personName,
+  table,
+  time,
+} from '../elements.ts';
+import { noticeOf, sheetView } from '../document.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, SignedInVisit, View } from '../visit.ts';
@@ -134,15 +146,11 @@ function newView(
     readonly mistakes?: Parameters<typeof keyForm>[2];
   },
 ): View {
-  const body = keyForm(visit, values, refused?.mistakes ?? {}, refused?.text);
-  return {
-    kind: 'view',
-    title: 'New key',
+  const problem = refused?.text !== undefined && noticeOf({ tone: 'bad', text: refused.text });
+  return sheetView('New key', [problem, keyForm(visit, values, refused?.mistakes ?? {})], {
     section: 'keys',
-    isNarrow: true,
-    body,
     status: refused?.status ?? 200,
-  };
+  });
 }
 
 function madeView(visit: SignedInVisit, key: string, model: string | undefined): View {
@@ -166,37 +174,21 @@ function madeView(visit: SignedInVisit, key: string, model: string | undefined):
 }
 
 function shownBefore(): Answer {
-  const body = html`<div class="sheet">
-    <h1>This key was shown before</h1>
-    <p>
+  const content = html`<p>
       This form was sent already, and its key was made then. A key is shown once: if you have not copied it,
       revoke it and make another one.
     </p>
-    <p><a class="button" href="/keys">To your keys</a></p>
-  </div>`;
-  return {
-    kind: 'view',
-    title: 'This key was shown before',
-    section: 'keys',
-    isNarrow: true,
-    body,
-    status: 409,
-  };
+    <p><a class="button" href="/keys">To your keys</a></p>`;
+  return sheetView('This key was shown before', content, { section: 'keys', status: 409 });
 }
 
 function revokeView(visit: SignedInVisit, { keyId, name, lastUsedAt }: ApiKey): View {
-  const body = html`<div class="sheet">
-    <h1>Revoke this key?</h1>
-    <dl class="facts">
-      <dt>Name</dt>
-      <dd>${personName(name)}</dd>
-      <dt>Key</dt>
-      <dd>${keyId}</dd>
-      <dt>Last used</dt>
-      <dd>${lastUsedAt ? time(lastUsedAt) : 'never'}</dd>
-    </dl>
+  const content = html`${factList([
+      ['Name', personName(name)],
+      ['Key', keyId],
+      ['Last used', lastUsedAt ? time(lastUsedAt) : 'never'],
+    ])}
     <p>Programs with this key are refused from then on. This cannot be undone.</p>
-    ${form(visit, `/keys/${keyId}/revoke`, html`<p class="actions"><button class="danger">Revoke the key</button><a href="/keys">Keep it</a></p>`)}
-  </div>`;
-  return { kind: 'view', title: 'Revoke a key', section: 'keys', isNarrow: true, body };
+    ${form(visit, `/keys/${keyId}/revoke`, html`<p class="actions"><button class="danger">Revoke the key</button><a href="/keys">Keep it</a></p>`)}`;
+  return sheetView('Revoke a key', content, { heading: 'Revoke this key?', section: 'keys' });
 }

@@ -1,7 +1,8 @@
 import { refusals } from '../../../base/errors/refusal.ts';
 import { type AuthOutcome, callAuth } from '../../../accounts/http/auth-call.ts';
 import { authBase } from '../../../accounts/http/auth-request.ts';
-import type { Answer, PageHost, VisitOf, View, Visit } from '../visit.ts';
+import { type Refusal, refusedView } from '../document.ts';
+import type { Answer, PageHost, VisitOf, Visit } from '../visit.ts';
 import { endedCookie } from '../cookies.ts';
 import { problemView } from '../problem.ts';
 import { ownPath, pathWith } from '../own-path.ts';
@@ -9,13 +10,7 @@ import { ownPath, pathWith } from '../own-path.ts';
 export type AuthResult =
   | { readonly kind: 'done'; readonly json: unknown; readonly cookies: readonly string[] }
   /** `code` is better-auth's, in upper case, or the gateway's. */
-  | {
-      readonly kind: 'refused';
-      readonly status: number;
-      readonly code: string;
-      readonly text: string;
-      readonly retryAfterSecs?: number;
-    };
+  | (Refusal & { readonly kind: 'refused'; readonly code: string });
 
 /** Sends a form's values to better-auth, as the API does for its clients. */
 export async function askAuth(visit: VisitOf<PageHost>, path: string, body: object): Promise<AuthResult> {
@@ -73,19 +68,6 @@ function parsed(text: string): unknown {
 export function textOf(json: unknown, key: string): string {
   const value: unknown = typeof json === 'object' && json !== null ? Reflect.get(json, key) : undefined;
   return typeof value === 'string' ? value : '';
-}
-
-/** A view with a form that was refused has the refusal's status. */
-export interface Refusal {
-  readonly status: number;
-  readonly text: string;
-  readonly retryAfterSecs?: number;
-}
-
-export function refusedView(view: View, result: Refusal | undefined): View {
-  if (!result) return view;
-  const { status, retryAfterSecs } = result;
-  return { ...view, status, ...(retryAfterSecs !== undefined && { retryAfterSecs }) };
 }
 
 /** Where a sign-in leads: a page of this gateway, and nowhere else. */

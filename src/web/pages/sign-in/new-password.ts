@@ -1,10 +1,10 @@
 import { html } from '../../../base/values/html.ts';
-import { noticeOf } from '../document.ts';
-import { field, form } from '../elements.ts';
+import { type Refusal, sheetView } from '../document.ts';
+import { field, form, hidden } from '../elements.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, Visit } from '../visit.ts';
-import { askAuth, type Refusal, refusedView } from './call.ts';
+import { askAuth } from './call.ts';
 
 /** A forgotten password: a mail with a link, and the page that it leads to. */
 export function newPasswordPages(pages: Pages): void {
@@ -17,21 +17,7 @@ export function newPasswordPages(pages: Pages): void {
     return { kind: 'redirect', to: '/forgot-password/sent' };
   });
 
-  pages.show('/forgot-password/sent', () => ({
-    kind: 'view',
-    title: 'Look into your mail',
-    isNarrow: true,
-    body: html`<div class="sheet">
-      <h1>Look into your mail</h1>
-      <p>
-        If the address has an account here, a mail with a link is on its way. The link is valid for an hour,
-        and once.
-      </p>
-      <p class="hint">
-        Nothing there? Look into the spam folder, or <a href="/forgot-password">ask again</a>.
-      </p>
-    </div>`,
-  }));
+  pages.show('/forgot-password/sent', () => sheetView('Look into your mail', sentText));
 
   pages.show('/reset-password', (visit) => {
     const token = visit.query.get('token');
@@ -51,15 +37,17 @@ export function newPasswordPages(pages: Pages): void {
   });
 }
 
+const sentText = html`<p>
+    If the address has an account here, a mail with a link is on its way. The link is valid for an hour, and
+    once.
+  </p>
+  <p class="hint">Nothing there? Look into the spam folder, or <a href="/forgot-password">ask again</a>.</p>`;
+
 function forgottenView(visit: Visit, email = visit.query.get('email') ?? '', result?: Refusal): Answer {
-  const body = html`<div class="sheet">
-      <h1>Forgotten password</h1>
-      ${result && noticeOf({ tone: 'bad', text: result.text })}
-      <p>We send a link to your address, which sets a new one.</p>
-      ${form(visit, '/forgot-password', html`${field({ label: 'E-mail', name: 'email', type: 'email', value: email, autocomplete: 'username', maxLength: 254 })}<button class="wide">Send the link</button>`)}
-    </div>
-    <p class="aside"><a href="/sign-in">Back to the sign-in</a></p>`;
-  return refusedView({ kind: 'view', title: 'Forgotten password', isNarrow: true, body }, result);
+  const content = html`<p>We send a link to your address, which sets a new one.</p>
+    ${form(visit, '/forgot-password', html`${field({ label: 'E-mail', name: 'email', type: 'email', value: email, autocomplete: 'username', maxLength: 254 })}<button class="wide">Send the link</button>`)}`;
+  const below = html`<p class="aside"><a href="/sign-in">Back to the sign-in</a></p>`;
+  return sheetView('Forgotten password', content, { refusal: result, below });
 }
 
 function resetView(visit: Visit, token: string, result?: Refusal): Answer {
@@ -72,10 +60,6 @@ function resetView(visit: Visit, token: string, result?: Refusal): Answer {
     maxLength: 128,
     hint: 'At least 10 characters. It ends all your sessions.',
   });
-  const body = html`<div class="sheet">
-    <h1>New password</h1>
-    ${result && noticeOf({ tone: 'bad', text: result.text })}
-    ${form(visit, '/reset-password', html`<input type="hidden" name="token" value="${token}" />${password}<button class="wide">Set the password</button>`)}
-  </div>`;
-  return refusedView({ kind: 'view', title: 'New password', isNarrow: true, body }, result);
+  const fields = html`${hidden({ token })}${password}<button class="wide">Set the password</button>`;
+  return sheetView('New password', form(visit, '/reset-password', fields), { refusal: result });
 }

@@ -1,14 +1,14 @@
 import { html, type Html } from '../../../base/values/html.ts';
-import { noticeOf } from '../document.ts';
+import { type Refusal, sheetView } from '../document.ts';
 import { pathWith } from '../own-path.ts';
 import { field, form } from '../elements.ts';
 import { receiptsCookie } from '../jobs/opened-receipts.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, Visit } from '../visit.ts';
-import { askAuth, nextOf, signInPath, signOut, type Refusal, refusedView } from './call.ts';
+import { askAuth, nextOf, signInPath, signOut } from './call.ts';
 import { newPasswordPages } from './new-password.ts';
 import { signUpPages } from './sign-up.ts';
-import { providerButtons, toProvider, walletButton } from './ways.ts';
+import { providerButtons, separator, toProvider, walletButton } from './ways.ts';
 import { walletPages } from './wallet.ts';
 
 /** Signing in by a password or a provider, and signing out; other files have the other ways. */
@@ -79,18 +79,13 @@ function signInView(
   { next, email = '', result }: { readonly next: string; readonly email?: string; readonly result?: Refusal },
 ): Answer {
   const { identity } = visit.site;
-  const body = html`<div class="sheet">
-      <h1>Sign in</h1>
-      ${result && noticeOf({ tone: 'bad', text: result.text })} ${walletButton(visit, next)}
-      ${providerButtons(visit, next)} ${identity.mailer && separator(identity.settings.providers.length > 0)}
-      ${identity.mailer && passwordForm(visit, next, email)}
-    </div>
-    ${identity.mailer && html`<p class="aside">New here? <a href="${pathWith('/sign-up', { next: next === '/' ? '' : next })}">Sign up</a></p>`}`;
-  return refusedView({ kind: 'view', title: 'Sign in', isNarrow: true, body }, result);
-}
-
-function separator(hasProviders: boolean): Html {
-  return html`<p class="or ${hasProviders ? '' : 'for-wallet'}"><span>or with a password</span></p>`;
+  const ways = [walletButton(visit, next), providerButtons(visit, next)];
+  if (!identity.mailer) return sheetView('Sign in', ways, { refusal: result });
+  const signUp = pathWith('/sign-up', { next: next === '/' ? '' : next });
+  return sheetView('Sign in', [ways, separator(visit), passwordForm(visit, next, email)], {
+    refusal: result,
+    below: html`<p class="aside">New here? <a href="${signUp}">Sign up</a></p>`,
+  });
 }
 
 function passwordForm(visit: Visit, next: string, email: string): Html {

@@ -1,12 +1,12 @@
 import { html } from '../../../base/values/html.ts';
-import { noticeOf } from '../document.ts';
+import { type Refusal, sheetView } from '../document.ts';
 import { pathWith } from '../own-path.ts';
 import { field, form, personName } from '../elements.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, Visit } from '../visit.ts';
-import { askAuth, nextOf, signInPath, type Refusal, refusedView } from './call.ts';
-import { providerButtons, walletButton } from './ways.ts';
+import { askAuth, nextOf, signInPath } from './call.ts';
+import { providerButtons, separator, walletButton } from './ways.ts';
 
 /** Signing up with an address and a password. The answer is the same whether the address has an account or not. */
 export function signUpPages(pages: Pages): void {
@@ -43,50 +43,35 @@ export function signUpPages(pages: Pages): void {
 
 function signUpView(visit: Visit, values: URLSearchParams, result?: Refusal): Answer {
   const next = nextOf(visit, values);
-  const { mailer, settings } = visit.site.identity;
-  const body = html`<div class="sheet">
-      <h1>Sign up</h1>
-      ${result && noticeOf({ tone: 'bad', text: result.text })} ${walletButton(visit, next)}
-      ${providerButtons(visit, next)}
-      ${mailer && html`<p class="or ${settings.providers.length > 0 ? '' : 'for-wallet'}"><span>or with a password</span></p>`}
-      ${
-        mailer &&
-        form(
-          visit,
-          '/sign-up',
-          html`<input type="hidden" name="next" value="${next}" />
-            ${field({ label: 'Name', name: 'name', value: values.get('name'), autocomplete: 'name', maxLength: 100 })}
-            ${field({ label: 'E-mail', name: 'email', type: 'email', value: values.get('email'), autocomplete: 'username', maxLength: 254, hint: 'A link is sent there, which confirms the address.' })}
-            ${field({ label: 'Password', name: 'password', type: 'password', autocomplete: 'new-password', minLength: 10, maxLength: 128, hint: 'At least 10 characters. Four random words are good.' })}
-            <button class="wide">Sign up</button>`,
-        )
-      }
-    </div>
-    <p class="aside">You have an account? <a href="${signInPath(next)}">Sign in</a></p>`;
-  return refusedView({ kind: 'view', title: 'Sign up', isNarrow: true, body }, result);
+  const fields = html`<input type="hidden" name="next" value="${next}" />
+    ${field({ label: 'Name', name: 'name', value: values.get('name'), autocomplete: 'name', maxLength: 100 })}
+    ${field({ label: 'E-mail', name: 'email', type: 'email', value: values.get('email'), autocomplete: 'username', maxLength: 254, hint: 'A link is sent there, which confirms the address.' })}
+    ${field({ label: 'Password', name: 'password', type: 'password', autocomplete: 'new-password', minLength: 10, maxLength: 128, hint: 'At least 10 characters. Four random words are good.' })}
+    <button class="wide">Sign up</button>`;
+  const byPassword = visit.site.identity.mailer && [separator(visit), form(visit, '/sign-up', fields)];
+  return sheetView('Sign up', [walletButton(visit, next), providerButtons(visit, next), byPassword], {
+    refusal: result,
+    below: html`<p class="aside">You have an account? <a href="${signInPath(next)}">Sign in</a></p>`,
+  });
 }
 
 function sentView(visit: Visit, again?: { readonly email: string; readonly result: Refusal }): Answer {
   const email = again?.email ?? visit.query.get('email') ?? '';
   const isUnconfirmed = visit.query.get('why') === 'unconfirmed';
   const title = isUnconfirmed ? 'Confirm your address' : 'Look into your mail';
-  const body = html`<div class="sheet">
-      <h1>${title}</h1>
-      ${again && noticeOf({ tone: 'bad', text: again.result.text })}
-      <p>
-        ${isUnconfirmed ? 'You can sign in once the link in our mail was opened.' : 'A mail is on its way'}${!isUnconfirmed && email !== '' && html` to <strong>${personName(email)}</strong>`}${!isUnconfirmed && '. Open its link within an hour, then sign in.'}
-      </p>
-      <p class="hint">Nothing there? Look into the spam folder, or have it sent again.</p>
-      ${form(
-        visit,
-        '/sign-up/again',
-        html`${field({ label: 'E-mail', name: 'email', type: 'email', value: email, autocomplete: 'username', maxLength: 254 })}<button
-            class="plain wide"
-          >
-            Send it again
-          </button>`,
-      )}
-    </div>
-    <p class="aside"><a href="/sign-in">To the sign-in</a></p>`;
-  return refusedView({ kind: 'view', title, isNarrow: true, body }, again?.result);
+  const content = html`<p>
+      ${isUnconfirmed ? 'You can sign in once the link in our mail was opened.' : 'A mail is on its way'}${!isUnconfirmed && email !== '' && html` to <strong>${personName(email)}</strong>`}${!isUnconfirmed && '. Open its link within an hour, then sign in.'}
+    </p>
+    <p class="hint">Nothing there? Look into the spam folder, or have it sent again.</p>
+    ${form(
+      visit,
+      '/sign-up/again',
+      html`${field({ label: 'E-mail', name: 'email', type: 'email', value: email, autocomplete: 'username', maxLength: 254 })}<button
+          class="plain wide"
+        >
+          Send it again
+        </button>`,
+    )}`;
+  const below = html`<p class="aside"><a href="/sign-in">To the sign-in</a></p>`;
+  return sheetView(title, content, { refusal: again?.result, below });
 }

@@ -1,5 +1,6 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { issuerOrigins } from '../../../accounts/use-cases/auth-providers.ts';
+import { sheetView } from '../document.ts';
 import { form } from '../elements.ts';
 import type { Answer, PageHost, Visit, VisitOf } from '../visit.ts';
 import { type AuthResult, textOf } from './call.ts';
@@ -35,6 +36,12 @@ export function providerButtons(
   </div>`;
 }
 
+/** Between the other ways and a password. */
+export function separator({ site }: Visit): Html {
+  const hasProviders = site.identity.settings.providers.length > 0;
+  return html`<p class="or ${hasProviders ? '' : 'for-wallet'}"><span>or with a password</span></p>`;
+}
+
 /**
  * To where a provider signs people in. A form may redirect only to the issuer, as the page that has the form says; if the provider
  * has another origin for that, a page in between leads there.
@@ -47,18 +54,9 @@ export function toProvider(
   const { origin, host } = new URL(url);
   if (issuerOrigins(site.identity.settings.providers).includes(origin))
     return { kind: 'redirect', to: url, cookies };
-  return {
-    kind: 'view',
-    title: 'To the sign-in',
-    isNarrow: true,
-    leadsTo: url,
-    cookies,
-    body: html`<div class="sheet">
-      <h1>You sign in at ${host}</h1>
-      <p>Your browser continues there. If it does not:</p>
-      <p><a class="button" href="${url}">Continue</a></p>
-    </div>`,
-  };
+  const content = html`<p>Your browser continues there. If it does not:</p>
+    <p><a class="button" href="${url}">Continue</a></p>`;
+  return sheetView('To the sign-in', content, { heading: `You sign in at ${host}`, leadsTo: url, cookies });
 }
 
 export function walletButton(visit: Visit, next: string): Html {

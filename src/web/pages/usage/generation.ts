@@ -4,7 +4,7 @@ import { exactCostText, parseCredit, parsePrice } from '../../../base/values/pri
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { findApiKeyById } from '../../../accounts/store/api-keys.ts';
 import type { Tone } from '../notices.ts';
-import { amount, badge, type Column, count, field, shortId, table, time } from '../elements.ts';
+import { amount, badge, type Column, count, factList, field, shortId, table, time } from '../elements.ts';
 import type { Pages } from '../serve.ts';
 import type { View } from '../visit.ts';
 import { keyName, modelName } from './view.ts';
@@ -121,14 +121,7 @@ export function generationView(
         ${badge(label, tone)}
       </div>
       <p>${meaning}</p>
-      <dl class="facts">
-        ${Object.entries(facts).map(
-          ([name, fact]) =>
-            isThere(fact) &&
-            html`<dt>${name}</dt>
-              <dd>${fact}</dd>`,
-        )}
-      </dl>
+      ${factList(Object.entries(facts))}
     </div>
     ${costSection(generation, currency)}
     <section class="sheet">
@@ -188,8 +181,4 @@ function costSection(generation: Generation, currency: string): Html | undefined
 
 function duration(ms: number | null): Shown {
   return ms !== null && html`${count(ms)} <span class="unit">ms</span>`;
-}
-
-function isThere(fact: Shown): boolean {
-  return fact !== undefined && fact !== false;
 }

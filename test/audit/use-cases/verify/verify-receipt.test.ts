@@ -14,7 +14,7 @@ const keyOf = (byte: number): string =>
   noteSigner('jobs.example/log', [Buffer.alloc(32, byte)]).verifierKeys[0];
 
 test('a receipt is proven with the public key of the log alone, and an edited one is not', async () => {
-  const site = await startJobsSite(chain, echo);
+  const site = await startJobsSite(chain, echo, { isDocumented: true });
   const { json: paid } = await payFor(site, '/x402/jobs/1/1', 'hello');
   const get = async (token?: string) =>
     (await site.get(`/x402/receipts/${paid.quote_digest}`, token ? { authorization: `Bearer ${token}` } : {}))

@@ -9,7 +9,7 @@ import type { SpendAuth } from '../../../../src/accounts/rules/spend/spend-auth.
 import { paidModel, startChatGateway } from '../../../support/chat-gateway.ts';
 import { logLines } from '../../../support/log-lines.ts';
 import { startRpcProxy } from '../../../support/rpc-proxy.ts';
-import { operator, signSpend, spendHeader } from '../../../support/spend.ts';
+import { operator, signSpend } from '../../../support/spend.ts';
 import {
   ask,
   chat,
@@ -72,17 +72,6 @@ test('a spend from an account of another token is refused', async () => {
   const auth = await signSpend(domain(), spendingPrivateKey);
   expect(auth.commitment).toBe(commitmentOf(spendingPrivateKey));
   expect(await codeOf(await ask(gateway, auth))).toBe('402 invalid_spend_auth');
-});
-
-test('a request with a spend and an API key is refused, and neither is charged', async () => {
-  const gateway = await spends.gateway();
-  const auth = await (await spends.account()).sign();
-  const headers = {
-    authorization: `Bearer ${await gateway.key()}`,
-    'x-payment-signature': spendHeader(auth),
-  };
-  expect(await codeOf(await gateway.post(chat(), headers))).toBe('400 conflicting_credentials');
-  await expectSpendEvents(gateway, auth, []);
 });
 
 test('wrong signatures count against the client, whose further ones do not call the chain', async () => {

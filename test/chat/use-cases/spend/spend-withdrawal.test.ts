@@ -36,17 +36,6 @@ async function withdraw({ key }: SpendAccount, amount: bigint): Promise<Hex> {
   });
 }
 
-test('a spend of an account that has withdrawn its balance buys nothing', async () => {
-  const gateway = await spends.gateway();
-  const account = await spends.account(1_000_000n);
-  const [passed, next] = [await account.sign(), await account.sign({ nonce: 1n })];
-  await withdraw(account, 1_000_000n);
-  await eventually(async () => expect(await spends.chain.balance(recipient)).toBe(1_000_000n));
-  expect(await codeOf(await ask(gateway, passed))).toBe('400 nonce_replay');
-  expect(await codeOf(await ask(gateway, next))).toBe('402 insufficient_balance');
-  expect(gateway.model.calls).toHaveLength(0);
-});
-
 test('a withdrawal that lands before the spend leaves nothing to buy with', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account(1_000_000n);

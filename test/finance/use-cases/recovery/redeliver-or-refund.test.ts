@@ -73,6 +73,13 @@ test('a recovered payment whose refund is started is not delivered: neither wher
     env,
   );
   expect(recorded.stdout).toContain('Refunded: ');
+  // it says what became of the payment, also to a client that asks for no delivery
+  for (const taken of [gold, silver])
+    for (const headers of [await redelivery(taken, taken.body), {}])
+      expect(await send(gateway, taken.payment, taken.body, headers)).toMatchObject({
+        status: 409,
+        json: { code: 'payment_recovered', details: ['it was refunded'] },
+      });
   expect(delivered()).toHaveLength(before);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });

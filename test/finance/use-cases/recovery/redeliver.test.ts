@@ -160,7 +160,7 @@ test('a lost payment is never answered with 402, and is delivered only for a new
     refunded.body,
     await redelivery(refunded, refunded.body),
   );
-  expect(late).toMatchObject({ status: 409, json: { code: 'payment_replay' } });
+  expect(late).toMatchObject({ status: 409, json: { code: 'payment_recovered' } });
   const header = await redelivery(raced, raced.body);
   await Promise.all([
     record(raced, transactions[2]),

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { createWalletClient, http } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { expect, test } from 'vitest';
-import { devnetAddress, devnetKeys } from '../../../../src/devnet/accounts.ts';
+import { devnetKeys } from '../../../../src/devnet/accounts.ts';
 import type { LedgerEvent } from '../../../../src/ledger/rules/event.ts';
 import type { RefundBatch } from '../../../../src/finance/rules/refund-batch.ts';
 import { foldQuote } from '../../../../src/payments/rules/quote-state.ts';
@@ -189,43 +189,6 @@ function unprovenJob(n: number, evidence: 'operator' | 'facilitator'): StreamEve
     return [...(evidence === 'operator' ? [{ stream, event: resolved }] : []), { stream, event: settled }];
   });
 }
-
-test('while a refund is started, a transfer of another amount or to another address is not recorded as one', async () => {
-  const { ledger, chains, of, digest, record, final, sound } = await due();
-  expect(await startRefund(ledger, of, chains)).toMatchObject({ kind: 'started' });
-  const part = await final(await giveBack(chain, { amount: 1_000n }));
-  expect(await record(digest, part, { amount: 1_000n })).toMatchObject({
-    kind: 'refused',
-    code: 'refund_under_way',
-  });
-  const elsewhere = { to: devnetAddress('spare'), evidence: 'asked for' } as const;
-  const other = await final(await giveBack(chain, { to: elsewhere.to }));
-  expect(await record(digest, other, { elsewhere })).toMatchObject({
-    kind: 'refused',
-    code: 'refund_under_way',
-  });
-  await sound();
-});
-
-test('without a nonce two operators have to say that a refund was not sent; then it is due, and its call may be delivered', async () => {
-  const { ledger, chains, of, callId, typesOf, digest, sound } = await due({ react: reluctant });
-  await startRefund(ledger, of, chains);
-  const say = (operator: string) =>
-    endRefund(ledger, { ...of, operator, why: 'the wallet was closed' }, chains);
-  expect(await endRefund(ledger, of, chains)).toMatchObject({ kind: 'refused', code: 'unproven' });
-  expect(await say('ada')).toEqual({ kind: 'said' });
-  expect(await say('Ada')).toMatchObject({ kind: 'refused', code: 'said_before' });
-  expect(await requeueCall(ledger, callId)).toEqual({ kind: 'refund_under_way' });
-  expect(await say('bob')).toEqual({ kind: 'abandoned' });
-  expect(await endRefund(ledger, of, chains)).toMatchObject({ kind: 'refused', code: 'not_started' });
-  expect((await typesOf(digest)).slice(-3)).toEqual([
-    'refund_started',
-    'refund_not_sent',
-    'refund_abandoned',
-  ]);
-  expect(await startRefund(ledger, of, chains)).toMatchObject({ kind: 'started' });
-  await sound();
-});
 
 const spare = privateKeyToAccount(devnetKeys.spare);
 const spareAddress = spare.address.toLowerCase() as Address;

@@ -19,7 +19,6 @@ import { temporaryFolder, tollbook } from '../../../support/program.ts';
 import { startRpcProxy } from '../../../support/rpc-proxy.ts';
 import { paidJob } from '../../../support/synthetic-ledger.ts';
 import { sendTokens } from '../../../support/tokens.ts';
-import { eventually } from '../../../support/wait.ts';
 import {
   chainsAt,
   chainsThatStandStill,
@@ -28,7 +27,6 @@ import {
   payerAddress,
   price,
   refunding,
-  reluctant,
 } from './support.ts';
 
 const chain = useChain();
@@ -106,17 +104,6 @@ describe('a payment whose call is a dead letter', () => {
     const { rows, contradicted } = await listRefundsDue(ledger.pool, 0, 10);
     expect(rows.map(({ quote_digest }) => quote_digest)).toEqual([digest]);
     expect(contradicted).toHaveLength(2);
-  });
-
-  test('and is enqueued again is no longer due', async () => {
-    const { ledger, paid, stateOf } = await refunding(chain, { react: reluctant });
-    const digest = await paid();
-    await projectToHead(ledger);
-    const [{ call_id: callId } = { call_id: null }] = (await listRefundsDue(ledger.pool, 0, 10)).rows;
-    expect(await requeueCall(ledger, Number(callId))).toEqual({ kind: 'requeued' });
-    await eventually(async () => expect(await stateOf(digest)).toBe('completed'));
-    await projectToHead(ledger);
-    expect((await listRefundsDue(ledger.pool, 0, 10)).rows).toEqual([]);
   });
 
   test('may be refunded from the treasury, and the sender is recorded, who paid for the gas', async () => {

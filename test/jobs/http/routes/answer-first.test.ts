@@ -57,10 +57,36 @@ test('the offer names the path that was asked for and how it is charged, as the 
   const gateway = await start(api.url);
   const first = offerOf(await gateway.paid.get(`${city}?units=c`));
   expect(first.resource.url).toBe(`${gateway.routesUrl}${city}`);
+  expect(first.extensions).toMatchObject({
+    bazaar: {
+      routeTemplate: '/weather/:city',
+      info: { input: { method: 'GET', pathParams: { city: 'city' } } },
+    },
+  });
   expect(first.accepts[0]?.extra).not.toHaveProperty('paymentFlow');
   const posted = offerOf(await gateway.paid.post('/weather/rome'));
   expect(posted.resource.url).toBe(`${gateway.routesUrl}/weather/rome`);
   expect(posted.accepts[0]?.extra).toMatchObject({ paymentFlow: 'upfront' });
+});
+
+test('a first answer and the one that is stored are the same, with all their headers', async () => {
+  const api = await startApi((_asked, response) => {
+    response.setHeader('set-cookie', ['a=1', 'b=2']).setHeader('link', '</next>; rel="next"');
+    response.setHeader('cache-control', 'public, max-age=60').end('sunny');
+  });
+  const gateway = await start(api.url);
+  const payment = await signed(gateway, city);
+  const [first, stored] = [await gateway.paid.get(city, payment), await gateway.paid.get(city, payment)];
+  const shown = ({ status, text, headers }: typeof first) => ({
+    status,
+    text,
+    headers: [...headers].filter(([name]) => !['date', 'x-request-id', 'idempotent-replayed'].includes(name)),
+  });
+  expect(shown(first)).toEqual(shown(stored));
+  expect(first).toMatchObject({ status: 200, text: 'sunny' });
+  expect(first.headers.getSetCookie()).toEqual(['a=1', 'b=2']);
+  expect([first, stored].map(({ headers }) => headers.get('idempotent-replayed'))).toEqual([null, 'true']);
+  expect(api.asked).toHaveLength(1);
 });
 
 test('an answer that is not charged is passed on as it is, and nothing is settled', async () => {

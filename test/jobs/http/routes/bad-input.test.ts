@@ -3,7 +3,6 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { useChain } from '../../../support/devnet.ts';
-import { payTo } from '../../../support/gateway.ts';
 import { eventually } from '../../../support/wait.ts';
 import { eventTypes, json, signed, startApi, startRouteGateway, weather } from './support.ts';
 
@@ -56,16 +55,6 @@ test('an upgrade is refused before payment', async () => {
   const gateway = await startRouteGateway({ chain, upstream: api.url });
   const head = `GET ${city} HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n`;
   expect(await rawStatus(gateway.routesUrl, head)).toBe(426);
-});
-
-test('a payment for one route buys nothing on another', async () => {
-  const api = await startApi(json);
-  const other = `[[routes]]\nservice_id = 7\njob_index = 1\npath = "/news"\nupstream = "${api.url}"\nprice = "5 USD"\n`;
-  const gateway = await startRouteGateway({ chain, upstream: api.url, routes: weather(api.url) + other });
-  const before = await chain.balance(payTo);
-  const answer = await gateway.paid.get('/news', await signed(gateway, city));
-  expect(answer).toMatchObject({ status: 402, json: { reason: 'unknown_quote' } });
-  expect(await chain.balance(payTo)).toBe(before);
 });
 
 test('a route is sold on its own path alone, and no other path of its listener exists', async () => {

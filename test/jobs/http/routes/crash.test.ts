@@ -1,23 +1,11 @@
-import { writeFileSync } from 'node:fs';
-import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { freePort } from '../../../../src/devnet/ports.ts';
+import { expect, test } from 'vitest';
 import { createDatabase } from '../../../support/database.ts';
 import { useChain } from '../../../support/devnet.ts';
-import { clientOf, configText, payTo, receiptKey } from '../../../support/gateway.ts';
+import { startFacilitatorProxy } from '../../../support/facilitator-proxy.ts';
+import { payTo } from '../../../support/gateway.ts';
 import { header, offerOf, signOffer } from '../../../support/payer.ts';
-import { root } from '../../../support/pages.ts';
-import { spawnProgram, temporaryFolder } from '../../../support/program.ts';
 import { eventually } from '../../../support/wait.ts';
-import {
-  eventTypes,
-  json,
-  routeTables,
-  routeToken,
-  startApi,
-  startRouteGateway,
-  weather,
-} from './support.ts';
+import { eventTypes, json, spawnRouteGateway, startApi, startRouteGateway, weather } from './support.ts';
 
 const chain = useChain();
 const city = '/weather/paris';
@@ -31,21 +19,9 @@ test.each([
   async (_what, flow, type) => {
     const api = await startApi(() => {});
     const database = await createDatabase();
-    const port = await freePort();
-    const file = path.join(temporaryFolder(), 'tollbook.toml');
-    writeFileSync(file, configText({ database, chain, ...routeTables(port, weather(api.url, flow)) }));
-    const program = spawnProgram(
-      [process.execPath, '--import', './scripts/check-node.mjs', 'test/chaos/serve.ts'].concat([
-        '{"routes":{"leaseSecs":3}}',
-        '--config',
-        file,
-      ]),
-      root,
-      { DATABASE_URL: database.url, RECEIPT_KEY: receiptKey, ROUTE_TOKEN: routeToken },
-    );
-    onTestFinished(() => program.kill('SIGKILL'));
-    const killed = clientOf(`http://127.0.0.1:${port}`);
-    await eventually(async () => expect((await killed.get(city)).status).toBe(402));
+    const { program, paid: killed } = await spawnRouteGateway(chain, database, weather(api.url, flow), {
+      routes: { leaseSecs: 3 },
+    });
     const before = await chain.balance(payTo);
     const payment = header(await signOffer(offerOf(await killed.get(city))));
     const cut = killed.get(city, payment).then(
@@ -75,3 +51,35 @@ test.each([
     ]);
   },
 );
+
+test('a request that was refused while the ledger was away leaves its call free for the same payment sent again', async () => {
+  const api = await startApi(json);
+  const database = await createDatabase();
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  const gateway = await startRouteGateway({
+    chain,
+    upstream: api.url,
+    database,
+    routes: weather(api.url, 'flow = "upfront"'),
+    facilitatorUrl: proxy.url,
+    // longer than the test: what is not given back stays taken
+    constants: { routes: { leaseSecs: 3_600 } },
+  });
+  const before = await chain.balance(payTo);
+  const payment = header(await signOffer(offerOf(await gateway.paid.get(city))));
+  proxy.faults.settle = {
+    async change(answer) {
+      await database.away(true);
+      return answer;
+    },
+  };
+  const refused = await gateway.paid.get(city, payment);
+  expect(refused).toMatchObject({ status: 503, json: { code: 'ledger_unavailable' } });
+  expect(api.asked).toEqual([]);
+  await database.away(false);
+  await eventually(async () =>
+    expect(await gateway.paid.get(city, payment)).toMatchObject({ status: 200, json: { sunny: true } }),
+  );
+  expect((await chain.balance(payTo)) - before).toBe(cent);
+  expect(api.asked).toHaveLength(1);
+});

@@ -1,19 +1,28 @@
+import type { Logger } from 'pino';
 import type { ConstantChanges } from '../../../../src/base/config/constants.ts';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { expectSoundLedger } from '../../../support/invariants.ts';
 import { header, offerOf, payer, signOffer } from '../../../support/payer.ts';
+import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import path from 'node:path';
+import { expect, onTestFinished } from 'vitest';
 import { freePort } from '../../../../src/devnet/ports.ts';
 import { createDatabase, type TestDatabase } from '../../../support/database.ts';
 import type { TestChain } from '../../../support/devnet.ts';
 import {
   clientOf,
+  configText,
   type GatewayClient,
+  receiptKey,
   startTestGateway,
   type TestGateway,
 } from '../../../support/gateway.ts';
 import { listening } from '../../../support/listening.ts';
+import { root } from '../../../support/pages.ts';
+import { type Program, spawnProgram, temporaryFolder } from '../../../support/program.ts';
+import { eventually } from '../../../support/wait.ts';
 
 export const routeToken = 'a-secret-of-the-test-route-of-a-length';
 
@@ -64,6 +73,7 @@ interface RouteTestOptions {
   readonly tables?: string;
   readonly facilitatorUrl?: string;
   readonly constants?: ConstantChanges;
+  readonly logger?: Logger;
 }
 
 export const weather = (upstream: string, more = '') => `
@@ -78,7 +88,7 @@ token = "env:ROUTE_TOKEN"
 ${more}`;
 
 /** The parts of a gateway's configuration that make it sell routes, for dollars. */
-export function routeTables(port: number, routes: string, listener = '', tables = '') {
+function routeTables(port: number, routes: string, listener = '', tables = '') {
   return {
     jobs: '',
     tables: `[route_listener]\nbind_address = "127.0.0.1:${port}"\n${listener}\n${routes}\n${tables}`,
@@ -102,6 +112,7 @@ export async function startRouteGateway({
   tables = '',
   facilitatorUrl,
   constants = {},
+  logger,
 }: RouteTestOptions): Promise<RouteGateway> {
   const own = database ?? (await createDatabase());
   const port = await freePort();
@@ -109,12 +120,36 @@ export async function startRouteGateway({
     database: own,
     chain,
     ...(facilitatorUrl === undefined ? {} : { facilitatorUrl }),
+    ...(logger && { logger }),
     env: { ROUTE_TOKEN: routeToken },
     constants,
     ...routeTables(port, routes, listener, tables),
   });
   const { routesUrl = '' } = gateway;
   return { ...gateway, database: own, routesUrl, paid: clientOf(routesUrl) };
+}
+
+/** A gateway that sells these routes as a process of its own, once it sells them. */
+export async function spawnRouteGateway(
+  chain: TestChain,
+  database: TestDatabase,
+  routes: string,
+  constants: ConstantChanges = {},
+): Promise<{ readonly program: Program; readonly routesUrl: string; readonly paid: GatewayClient }> {
+  const port = await freePort();
+  const file = path.join(temporaryFolder(), 'tollbook.toml');
+  writeFileSync(file, configText({ database, chain, ...routeTables(port, routes) }));
+  const serve = ['--import', './scripts/check-node.mjs', 'test/chaos/serve.ts', JSON.stringify(constants)];
+  const program = spawnProgram([process.execPath, ...serve, '--config', file], root, {
+    DATABASE_URL: database.url,
+    RECEIPT_KEY: receiptKey,
+    ROUTE_TOKEN: routeToken,
+  });
+  onTestFinished(() => program.kill('SIGKILL'));
+  const routesUrl = `http://127.0.0.1:${port}`;
+  const paid = clientOf(routesUrl);
+  await eventually(async () => expect((await paid.get('/weather/paris')).status).toBe(402));
+  return { program, routesUrl, paid };
 }
 
 /** The official client, unmodified. */
@@ -127,8 +162,11 @@ export const paidFetch = wrapFetchWithPayment(
 );
 
 /** The header of a payment for what a path offers. */
-export async function signed(gateway: RouteGateway, path: string): Promise<Record<string, string>> {
-  return header(await signOffer(offerOf(await gateway.paid.get(path))));
+export async function signed(
+  gateway: Pick<RouteGateway, 'paid'>,
+  target: string,
+): Promise<Record<string, string>> {
+  return header(await signOffer(offerOf(await gateway.paid.get(target))));
 }
 
 /** The types of all events, of a ledger that both verifiers find sound. */

@@ -1,10 +1,13 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { decodePaymentResponseHeader } from '@x402/fetch';
 import { expect, test } from 'vitest';
 import { verifyCall } from '../../../../src/base/values/call-signature.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { payTo } from '../../../support/gateway.ts';
-import { payer } from '../../../support/payer.ts';
+import { logLines } from '../../../support/log-lines.ts';
+import { header, offerOf, payer, signOffer } from '../../../support/payer.ts';
 import { eventually } from '../../../support/wait.ts';
 import {
   json,
@@ -150,6 +153,20 @@ test('a stream is passed on as it comes, and its completion is on record before 
   expect(await eventTypes(gateway)).toContain('completed');
 });
 
+test("the trailers of a stream follow it, without those that say how it is read or that are the gateway's", async () => {
+  const api = await startApi((_asked, response) => {
+    response.writeHead(200, { 'content-type': 'text/plain', trailer: 'x-sum' }).write('words');
+    const foreign = { 'set-cookie': 'a=1', 'content-type': 'text/html', 'payment-response': 'e30=' };
+    response.addTrailers({ 'x-sum': '5', 'content-digest': 'sha-256=:x:', ...foreign });
+    response.end();
+  });
+  const gateway = await start(api.url);
+  const asking = request(`${gateway.routesUrl}${city}`, { headers: await signed(gateway, city) }).end();
+  const [answer] = (await once(asking, 'response')) as [IncomingMessage];
+  expect(Buffer.concat(await answer.toArray()).toString()).toBe('words');
+  expect(answer.trailers).toEqual({ 'x-sum': '5', 'content-digest': 'sha-256=:x:' });
+});
+
 test('an answer that breaks off in its middle breaks off for the client, who gets it whole by sending the payment again', async () => {
   const whole = 'x'.repeat(300_000);
   const api = await startApi((_asked, response) => {
@@ -162,4 +179,25 @@ test('an answer that breaks off in its middle breaks off for the client, who get
   api.answering = (_asked, response) => void response.end(whole);
   expect((await gateway.paid.get(city, payment)).text).toBe(whole);
   expect(await eventTypes(gateway)).toContain('delivery_failed');
+});
+
+test('a client that leaves before its stream begins is no error of the gateway, and gets the stored answer afterwards', async () => {
+  const { lines, logger } = logLines();
+  const begun = Promise.withResolvers<ServerResponse>();
+  const api = await startApi((_asked, response) => begun.resolve(response));
+  const gateway = await startRouteGateway({ chain, upstream: api.url, logger });
+  const body = 'an order';
+  const headers = header(await signOffer(offerOf(await gateway.paid.post(city, { body }))));
+  const leaving = new AbortController();
+  const sent = { method: 'POST', body, headers, signal: leaving.signal };
+  const left = fetch(`${gateway.routesUrl}${city}`, sent);
+  const response = await begun.promise;
+  leaving.abort();
+  await expect(left).rejects.toThrow('aborted');
+  await eventually(() => expect(lines).toContainEqual(expect.objectContaining({ client_left: true })));
+  response.write('a stream');
+  response.end(' to its end');
+  expect((await gateway.paid.post(city, { body, headers })).text).toBe('a stream to its end');
+  expect(api.asked).toHaveLength(1);
+  expect(lines.filter(({ msg }) => msg === 'request failed')).toEqual([]);
 });

@@ -8,7 +8,7 @@ import { createDatabase, type TestDatabase } from '../../../support/database.ts'
 import { expectBooks, laneOn } from '../../../support/credit.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { startFacilitatorProxy } from '../../../support/facilitator-proxy.ts';
-import { payTo, testConfig } from '../../../support/gateway.ts';
+import { payTo } from '../../../support/gateway.ts';
 import { newWallet, signInByWallet } from '../../../support/identity.ts';
 import { header, offerOf, quoteAndSign, signOffer } from '../../../support/payer.ts';
 import { ask, paidModel } from '../../../support/chat-gateway.ts';
@@ -313,13 +313,6 @@ test('a wallet that never paid has its own account with a balance of zero', asyn
   const browser = gateway.browser();
   expect((await signInByWallet(browser, newWallet())).status).toBe(200);
   expect((await browser.get('/v1/credits')).json.balance).toBe('0');
-});
-
-test('a reload keeps the top-ups, and reports that changing them requires a restart', async () => {
-  const gateway = await startTopUpGateway(chain);
-  const { tables = '', ...options } = gateway.options;
-  const next = await testConfig({ ...options, tables: tables.replace('1.08', '1.10') });
-  expect(await gateway.reload(next)).toEqual(['top_ups']);
 });
 
 /** A top-up that was paid and leased by a process that is not heard of any more. */

@@ -1,3 +1,4 @@
+import { createFailureRuns } from '../../../../src/calls/use-cases/failure-runs.ts';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sha256 } from '../../../../src/base/values/sha256.ts';
@@ -22,7 +23,7 @@ import {
 import { createDatabase, type TestDatabase } from '../../../support/database.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { runnerSecret, testConfig, startTestGateway } from '../../../support/gateway.ts';
-import { expectSoundLedger } from '../../../support/invariants.ts';
+import { expectSound } from '../../../support/invariants.ts';
 import { payFor } from '../../../support/payer.ts';
 import { startTestRunner } from '../../../support/runner.ts';
 import { eventually } from '../../../support/wait.ts';
@@ -50,14 +51,11 @@ async function processOn(database: TestDatabase, limits = ''): Promise<TriggerCo
     pool: database.pool,
     db: database.db,
     log: pino({ level: 'silent' }),
+    failureRuns: createFailureRuns(),
     onCallReleased() {},
     tooLate: () => false,
     quoteRealm: { ledgerId: await readLedgerId(database.db) },
   };
-}
-
-async function expectSound(database: TestDatabase): Promise<void> {
-  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 }
 
 describe('the call of a trigger', () => {

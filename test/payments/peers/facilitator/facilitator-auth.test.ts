@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createFacilitator } from '../../../../src/payments/peers/facilitator/facilitator.ts';
 import type { AuthorizeCall } from '../../../../src/payments/peers/facilitator/facilitator-auth.ts';
+import { facilitatorKey } from '../../../support/facilitator-key.ts';
 import { holdDeadlines, passTime } from '../../../support/deadlines.ts';
 import { listening } from '../../../support/listening.ts';
 
@@ -63,7 +64,7 @@ function jwtChecker(key: KeyObject): (request: IncomingMessage) => boolean {
       headers.authorization?.replace('Bearer ', '').split('.') ?? [];
     const signed = Buffer.from(`${head}.${body}`);
     if (!verify('sha256', signed, { key, ...es256 }, Buffer.from(signature, 'base64url'))) return false;
-    const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as Record<string, unknown>;
+    const claims = read(body);
     const isNew = !used.has(String(claims['jti']));
     used.add(String(claims['jti']));
     return (
@@ -89,6 +90,42 @@ test('each request carries its own JWT, which the facilitator can verify', async
 
   const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
   expect(await connect(url, jwtSigner(stranger)).verify(request)).toMatchObject({ cause: 'status_401' });
+});
+
+const read = (part: string) =>
+  JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, unknown>;
+
+test('a key of the configuration signs each request for that request alone, with a new nonce', async () => {
+  const { secret, publicKey } = facilitatorKey('organizations/1/apiKeys/2');
+  const nonces = new Set<unknown>();
+  const { url, host } = await serve(({ headers, method, url: path }) => {
+    const [head = '', body = '', signature = ''] =
+      headers.authorization?.replace('Bearer ', '').split('.') ?? [];
+    const { nonce, ...header } = read(head);
+    nonces.add(nonce);
+    expect(header).toEqual({ alg: 'EdDSA', typ: 'JWT', kid: 'organizations/1/apiKeys/2' });
+    const { exp, nbf, iat, ...claims } = read(body);
+    expect([Number(exp) - Number(nbf), nbf]).toEqual([120, iat]);
+    expect(Math.abs(Number(nbf) * 1_000 - Date.now())).toBeLessThan(60_000);
+    expect(claims).toEqual({
+      iss: 'cdp',
+      sub: 'organizations/1/apiKeys/2',
+      aud: ['cdp_service'],
+      uris: [`${method} ${host}${path}`],
+    });
+    return verify(null, Buffer.from(`${head}.${body}`), publicKey, Buffer.from(signature, 'base64url'));
+  });
+  const facilitator = createFacilitator({
+    url,
+    verifyTimeoutMs: 20_000,
+    settleTimeoutMs: 20_000,
+    bearers: () => [secret],
+  });
+  onTestFinished(() => facilitator.close());
+  expect(await facilitator.supported()).toMatchObject({ kind: 'kinds' });
+  expect(await facilitator.verify(request)).toMatchObject({ kind: 'valid' });
+  expect(await facilitator.settle(request)).toMatchObject({ kind: 'settled' });
+  expect(nonces.size).toBe(3);
 });
 
 test('the signer receives the method, host, path and operation of the request', async () => {

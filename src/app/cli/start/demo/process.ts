@@ -53,7 +53,7 @@ async function makePast(dir: string, port: string): Promise<void> {
     const mailDir = config.identity?.mailDir ?? path.join(dir, 'mail');
     const demoUser = await openDemoUser({ gatewayUrl: gateway.url, mailDir }, undefined);
     const operator = await demoOperator(dir, databaseUrl, config, demoUser);
-    const given = { databaseUrl, gatewayUrl: gateway.url, demoUser, demoOperator: operator, ...secrets };
+    const given = { databaseUrl, gateway, demoUser, demoOperator: operator, ...secrets };
     const description = describe(dir, config, devnet, given);
     await writeDescription(dir, description);
     await makeMonth(

@@ -6,12 +6,11 @@ import {
   typesListing,
 } from '../../../../ledger/rules/event.ts';
 import { DamagedLedgerError } from '../../../../ledger/store/export.ts';
-import { readStreamsUpTo } from '../../../../ledger/store/projection.ts';
+import { readNextSeq, readStreamsUpTo } from '../../../../ledger/store/projection.ts';
 import { findOtherCalls, countOutbox, findWrongSmallRows } from '../../../../calls/store/call-rows.ts';
 import { readKeys, readOperators, readTokens } from '../../../../ledger/store/right-rows.ts';
 import {
   countRows,
-  findNextSeq,
   findOtherRows,
   findStrayPayments,
   findStrayRows,
@@ -75,7 +74,7 @@ function compareRows(pool: pg.Pool, tables: 'all' | 'read_models'): Promise<Wron
     const counts = { paid_call: 0, completion: 0, account_credit: 0 };
     const others = new OtherTables(snapshot);
     const isEnough = (): boolean => wrong.length >= maxWrong;
-    for (let next = await findNextSeq(snapshot, 0); next !== undefined && !isEnough();) {
+    for (let next = await readNextSeq(snapshot.client, 0); next !== undefined && !isEnough();) {
       const after = next - 1;
       const last = Math.min(after + eventsAtOnce, snapshot.head);
       const part = foldPart(await readBegun(snapshot, after, last), { after, last, cursor: snapshot.seq });
@@ -90,7 +89,7 @@ function compareRows(pool: pg.Pool, tables: 'all' | 'read_models'): Promise<Wron
       if (tables === 'all') wrong.push(...(await others.compare(part)));
       credit.apply((await readLeavesOf(snapshot, creditTypes, after, last)).flatMap(readable));
       // an event whose place was changed may be far away
-      next = await findNextSeq(snapshot, last);
+      next = await readNextSeq(snapshot.client, last);
     }
     // a fold that was not read to its end knows neither all rows nor how many there are
     if (isEnough()) return wrong.slice(0, maxWrong).map(inWords);

@@ -97,10 +97,10 @@ function invalid(reason: string): InvalidPayment {
 
 /** How payers sign and what offers add, for the API's description: stricter than what is read from clients. */
 const tokenDomain = z.strictObject({
-  name: z.string().meta({ description: "The name in the token's own EIP-712 domain." }),
-  version: z.string().meta({ description: "The version in the token's own EIP-712 domain." }),
+  name: z.string().describe("The name in the token's own EIP-712 domain."),
+  version: z.string().describe("The version in the token's own EIP-712 domain."),
 });
-const decimalText = z.string().meta({ description: 'A decimal string.' });
+const decimalText = z.string().describe('A decimal string.');
 
 const wire = {
   extraV1: tokenDomain,
@@ -110,10 +110,10 @@ const wire = {
       signature: z
         .string()
         .regex(signatureHex)
-        .meta({ description: "The payer's EIP-712 signature, or that of its contract (ERC-1271)." }),
+        .describe("The payer's EIP-712 signature, or that of its contract (ERC-1271)."),
       authorization: z.strictObject({
-        from: z.string().meta({ description: 'The payer.' }),
-        to: z.string().meta({ description: 'The payee that was offered.' }),
+        from: z.string().describe('The payer.'),
+        to: z.string().describe('The payee that was offered.'),
         value: z
           .string()
           .regex(decimal)
@@ -123,10 +123,10 @@ const wire = {
         nonce: z
           .string()
           .regex(/^0x[0-9a-f]{64}$/)
-          .meta({ description: '32 bytes in lower-case hex.' }),
+          .describe('32 bytes in lower-case hex.'),
       }),
     })
-    .meta({ description: "EIP-3009's TransferWithAuthorization, signed by the payer." }),
+    .describe("EIP-3009's TransferWithAuthorization, signed by the payer."),
 };
 
 /** The reasons that facilitators have been seen to give before they broadcast, and never after. */

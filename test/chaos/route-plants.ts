@@ -1,0 +1,75 @@
+import type { PlantRow } from './plant.ts';
+
+/** Bugs of paid routes. */
+export const routePlants: readonly PlantRow[] = [
+  {
+    name: 'answer-released-before-its-payment-is-settled',
+    file: 'src/jobs/use-cases/pay-job.ts',
+    find: `      return settleStarted(context, request, job, asked.started, settling, asked.answer);`,
+    replace: `      void settleStarted(context, request, job, asked.started, settling, asked.answer).catch(() => {});
+      if (asked.answer) return { kind: 'passed_on', digest, answer: asked.answer };
+      return { kind: 'pending', digest, replayed: false };`,
+    caughtBy: ['answer_not_paid'],
+    reachedBy: { having: 'routes', runs: 60 },
+  },
+  {
+    name: 'settled-while-its-upstream-is-asked',
+    file: 'src/payments/use-cases/resolve-settlement.ts',
+    find: `    known.status === 'authorized' ||\n`,
+    replace: ``,
+    also: [
+      {
+        // makes the resolver of another gateway meet the request often
+        file: 'src/payments/use-cases/resolve-settlement.ts',
+        find: `open.ageSecs > underWaySecs(context.settings);`,
+        replace: `open.ageSecs >= 0;`,
+      },
+      {
+        file: 'src/jobs/use-cases/start-payment.ts',
+        find: `      delayMs: firstLookMs + (askedUntil === undefined ? 0 : 1_000 * (askedUntil - nowSecs(context))),`,
+        replace: `      delayMs: 0,`,
+      },
+    ],
+    caughtBy: ['settled_unanswered'],
+    reachedBy: { having: 'routes', runs: 100 },
+  },
+  {
+    name: 'route-call-leased-by-two',
+    file: 'migrations/functions/lease_calls.sql',
+    find: `where call.call_id = p_call_id and (call.status = 'ready' or (call.status = 'leased' and call.due_at <= clock()))`,
+    replace: `where call.call_id = p_call_id and call.status in ('ready', 'leased')`,
+    caughtBy: ['asked_twice'],
+    reachedBy: { having: 'routes', kind: 'twins', runs: 100 },
+  },
+  {
+    name: 'upstream-asked-again-without-a-record',
+    file: 'src/jobs/use-cases/routes/answer-first.ts',
+    find: `  const { outcome } = await context.lane.append(
+    { stream: digest, expect: state.version, events },
+    { urgent: true },
+  );
+  if (outcome !== 'ok') return { kind: 'superseded' };
+  return {
+    started: { ...started, version: state.version + 1 },`,
+    replace: `  return {
+    started,`,
+    also: [
+      {
+        // an attempt under way is taken for one whose process is gone
+        file: 'src/jobs/use-cases/known-payment.ts',
+        find: `nowSecs < (known.upstream?.endsAt ?? 0);`,
+        replace: `nowSecs < 0;`,
+      },
+    ],
+    caughtBy: ['asked_twice'],
+    reachedBy: { having: 'routes', kind: 'twins', runs: 100 },
+  },
+  {
+    name: 'every-answer-is-charged',
+    file: 'src/base/config/routes.ts',
+    find: `  return chargeOn.includes(String(status)) ||`,
+    replace: `  return status > 0 || chargeOn.includes(String(status)) ||`,
+    caughtBy: ['settled_unanswered'],
+    reachedBy: { having: 'routes', runs: 60 },
+  },
+];

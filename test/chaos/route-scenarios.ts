@@ -1,0 +1,41 @@
+import type { JobRequest } from './client.ts';
+import type { Random } from './random.ts';
+import { longestKeptBytes } from './route-config.ts';
+import { pay, payerOf, type RunningScenario, sign } from './scenario-parts.ts';
+import { jobs, type Scenario } from './schedule.ts';
+
+/** Up to it an answer of a known length is on record before its first byte is sent. */
+const smallBytes = 65_536;
+/** Answers are small, stored and streamed, or too long to be stored. */
+const sizes = [
+  [50, 3_000],
+  [50, 3_000],
+  [smallBytes, longestKeptBytes],
+  [longestKeptBytes + 1, 2 * longestKeptBytes],
+] as const;
+const sometimesAbsent = 0.15;
+
+/** A request for something of its own on the path of a route. */
+export function routeRequest(
+  { id, job }: Pick<Scenario, 'id' | 'job'>,
+  body: string,
+  random: Random,
+): JobRequest {
+  const [least, most] = job === 'file' && random.chance(0.8) ? sizes[0] : random.pick(sizes);
+  const size = random.chance(sometimesAbsent) ? 'absent' : random.between(least, most);
+  const path = `${jobs[job].path}/${id}-${random.hex32().slice(2, 10)}-${size}`;
+  return job === 'order' ? { path, body, headers: {} } : { method: 'GET', path, body: '', headers: {} };
+}
+
+/** The same with another name, or on the path of another route. */
+export function otherRouteRequest(request: JobRequest, random: Random): JobRequest {
+  const [, , name = ''] = request.path.split('/');
+  const job = random.pick(['file', 'stream', 'order'] as const);
+  return routeRequest({ id: `other-${name.split('-')[0]}`, job }, request.body, random);
+}
+
+/** Leaves in the middle, some times, and sends the same payment again. */
+export async function leaveAndReturn(running: RunningScenario): Promise<void> {
+  const signed = await sign(running, payerOf(running));
+  if (signed) await pay(running, signed, running.random, running.random.between(1, 4));
+}
