@@ -9,6 +9,7 @@ import { browserOf, signInOperator } from '../support/console.ts';
 import { useChain } from '../support/devnet.ts';
 import { clientOf, configText, receiptKey } from '../support/gateway.ts';
 import { identitySecret } from '../support/identity.ts';
+import { maxPieceMs } from '../support/main-thread.ts';
 import { destroy, spawnProgram, temporaryFolder } from '../support/program.ts';
 import { timeLimits } from '../support/time-limits.ts';
 import { configuredSecrets, wholeOptions } from '../support/whole-gateway.ts';
@@ -23,8 +24,6 @@ import { createTraffic } from './traffic.ts';
 const env = processEnvironment();
 const requests = Number(env['CLOCK_REQUESTS'] ?? 1_500);
 const seed = env['FUZZ_SEED'] ?? 'clock';
-/** What one request may take of the main thread's processor time in one piece. */
-const maxPieceMs = 50;
 /** A request that waits only for something is left after a while, and the next one follows; any other is waited for. */
 const waits = /runner\/leases|console\/live|receipts/;
 const patienceMs = { ofWaits: 300, ofOthers: 20_000 };
@@ -151,7 +150,7 @@ function drawForm(url: string, random: Random): SentRequest {
 }
 
 test(
-  `no request of ${requests} over every route takes more than ${maxPieceMs} ms of the main thread's processor time in one piece`,
+  `no request of ${requests} over every route takes more than 50 ms of the main thread's processor time in one piece`,
   async () => {
     const gateway = await startGateway();
     const random = createRandom(seed);

@@ -5,6 +5,7 @@ import { createRandom, type Random } from '../chaos/random.ts';
 import { useChain } from '../support/devnet.ts';
 import { payTo } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
+import { slowness } from '../support/processor.ts';
 import { timeLimits } from '../support/time-limits.ts';
 import { eventually } from '../support/wait.ts';
 import { startWholeGateway, type WholeGateway } from '../support/whole-gateway.ts';
@@ -35,7 +36,7 @@ const hashesPassword = /\/auth\/(?:sign-(?:in|up)\/email|change-password|reset-p
 /** Credentials are issued again after as many requests. */
 const requestsPerCredentials = 2_000;
 /** One process: the generator, the checks and the gateway share it, so the bounds leave room for the first two. */
-const maxBlockMs = 250;
+const maxBlockMs = 250 * slowness;
 const maxGrowthMib = 300;
 
 /** A job that sells credit, in place of a runner's call. */

@@ -123,6 +123,8 @@ describe.each(proxies)('$name as the page configures it', (proxy) => {
       const peers = { rpcUrl: nowhere, facilitatorUrl: nowhere };
       const chain = { ...peers, token: `0x${'1'.repeat(40)}`, secondToken: `0x${'2'.repeat(40)}` } as const;
       const gateway = await startTestGateway({ database: await createDatabase(), chain, logger });
+      // HAProxy reports a gateway that is not ready yet
+      await eventually(async () => expect((await fetch(`${gateway.url}/x402/ready`)).status).toBe(200));
       const { ask } = await startProxy(proxy, new URL(gateway.url).host);
       const answer = await ask({ 'payment-signature': 'x'.repeat(16_384), 'x-forwarded-for': '203.0.113.7' });
       expect(answer.statusCode).toBe(404);

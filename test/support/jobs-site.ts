@@ -80,7 +80,8 @@ ${more}
 
 const jobs = ({ registry, rpcUrl }: Pick<TestChain, 'registry' | 'rpcUrl'>): string => `
 [job_prices.1]
-${[0, 1, 2, 3, 4, 5, 6].map((index) => `${index} = "${index === 1 ? 1 : 1_000_000_000_000_000}"`).join('\n')}
+${[0, 1, 2, 3, 4, 5].map((index) => `${index} = "${index === 1 ? 1 : 1_000_000_000_000_000}"`).join('\n')}
+6 = "1.5 USD"
 ${policy(0, 'name = "Translate a text"\ndescription = "Translates a text into another language, in the tone that you choose."\ninput_schema_file = "rich.json"\noutput_schema_file = "output.json"')}
 ${policy(1, 'name = "Echo"\ndescription = "Gives back what it gets."')}
 ${policy(2, `name = ${JSON.stringify(`<b>bold</b> "x" 'y' &amp;`)}\ndescription = "<script>alert(1)</script>"\ninput_schema_file = "deep.json"`)}

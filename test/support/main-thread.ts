@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { slowness } from './processor.ts';
 
-/** What one request may take of the main thread's processor time in one piece. */
-export const maxPieceMs = 50;
+/** What one request may take of the main thread's processor time in one piece: 50 ms on a processor of usual speed. */
+export const maxPieceMs = 50 * slowness;
 
 /** The processor time that this thread takes for work without pauses, in milliseconds: the least of three times, after a first one that compiles it. */
 export function cpuMs(work: () => unknown): number {

@@ -1,3 +1,4 @@
+import { formatUnits } from 'viem/utils';
 import type { AcceptedToken, Rate } from './token.ts';
 
 const weiPerNativeUnit = 10n ** 18n;
@@ -23,6 +24,11 @@ export interface JobPrice {
   readonly wei: bigint;
   /** A token with a peg is worth one dollar, and one without cannot pay for the job. */
   readonly inUsd: boolean;
+}
+
+/** A price as a person reads it: `0.01 USD`, or in units of 10^18 wei, `0.001 ether`. */
+export function jobPriceText({ wei, inUsd }: JobPrice): string {
+  return `${formatUnits(wei, 18)} ${inUsd ? 'USD' : 'ether'}`;
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { z } from 'zod';
+import { jobPriceText } from '../../base/values/amount.ts';
 import { parseJobId } from '../../base/values/job.ts';
 import { schemes } from '../../payments/rules/schemes/schemes.ts';
 import { findJob, inputJson, type Job, jobUrl, soldJobs } from '../use-cases/catalog.ts';
@@ -61,6 +62,7 @@ export function priceJson(context: Prices, job: Job): z.infer<typeof price> {
     job_index: job.jobIndex,
     ...(job.name === undefined ? {} : { name: job.name }),
     ...(job.description === undefined ? {} : { description: job.description }),
+    price: jobPriceText({ wei: job.priceWei, inUsd: job.inUsd }),
     price_wei: String(job.priceWei),
     ...(job.priced ? { price_depends_on_request: true } : {}),
     invocation_mode: job.mode as Exclude<Job['mode'], 'disabled'>,

@@ -28,20 +28,24 @@ function changesOf(catalog: Catalog, before: Catalog) {
   return [...keys].toSorted().flatMap((key) => {
     const [was, now] = [before.get(key), catalog.get(key)];
     const job = now ?? was;
-    if (!job || (was?.mode === now?.mode && was?.priceWei === now?.priceWei)) return [];
+    if (!job || (was && now && isSoldAs(was, now))) return [];
     const { serviceId: service_id, jobIndex: job_index } = job;
     return [{ service_id, job_index, ...(was && { was: soldAs(was) }), ...(now && { now: soldAs(now) }) }];
   });
 }
 
-function soldAs({ mode, priceWei }: Job) {
-  return { mode, price_wei: String(priceWei) };
+function isSoldAs(was: Job, now: Job): boolean {
+  return was.mode === now.mode && was.priceWei === now.priceWei && was.inUsd === now.inUsd;
+}
+
+function soldAs({ mode, priceWei, inUsd }: Job) {
+  return { mode, price_wei: String(priceWei), ...(inUsd && { in_usd: true as const }) };
 }
 
 /** What is sold, as one hash: equal where every price, mode and option is. */
 function catalogHash(catalog: Catalog): string {
   const jobs = [...catalog]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, job]) => [key, job.mode, String(job.priceWei), job.options.map(optionJson)]);
+    .map(([key, job]) => [key, soldAs(job), job.options.map(optionJson)]);
   return sha256(canonicalJson(jobs));
 }

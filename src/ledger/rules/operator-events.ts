@@ -19,7 +19,12 @@ import {
 const { network, asset, symbol, decimals, amount, pay_to } = settlementTerms;
 
 /** How a job is sold; left out if it is not priced. */
-const soldAs = z.strictObject({ mode: z.enum(invocationModes), price_wei: amount });
+const soldAs = z.strictObject({
+  mode: z.enum(invocationModes),
+  /** In units of 10^-18 dollars if `in_usd` says so. */
+  price_wei: amount,
+  in_usd: z.literal(true).optional(),
+});
 
 /** An operator's actions other than payments: tokens, the configuration, runners and sweeps. */
 export const operatorEvents = {

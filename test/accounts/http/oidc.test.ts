@@ -47,6 +47,7 @@ async function startBoth(
     env: { OIDC_SECRET: oidcSecret },
     tables: `${oidc.table}${options.tables ?? ''}`,
   });
+  if (listens) await untilReached(gateway);
   return { gateway, oidc };
 }
 
@@ -58,6 +59,10 @@ function share(): Together {
   const { gateway, oidc } = shared();
   return { oidc, gateway: { ...gateway, browser: ownClients(gateway, ++tests) } };
 }
+
+/** The gateway has read the provider's metadata: on a busy machine the first answer may take longer than a gateway waits. */
+const untilReached = (gateway: Together['gateway']): Promise<void> =>
+  eventually(async () => expect((await begin(gateway.browser())).status).not.toBe(404));
 
 const begin = (browser: Browser, more: object = {}): Promise<Answer> =>
   browser.post('/api/auth/sign-in/social', { provider: 'home', callbackURL: '/welcome', ...more });

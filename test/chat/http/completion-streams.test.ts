@@ -60,11 +60,12 @@ test('a client that leaves a stream before its first byte aborts the upstream im
 test('a client that abandons an answer without a stream is charged with what the upstream wrote, as one that stays', async () => {
   const costs: unknown[] = [];
   for (const leaves of [false, true]) {
-    // six seconds, in which the client leaves
-    const gateway = await startChatGateway({ model: { pieceMs: 60 } });
+    // the whole answer is one piece: its upstream waits until the client has left for certain
+    const gateway = await startChatGateway({ model: { slowMs: leaves ? 8_000 : 0 } });
     const disconnect = new AbortController();
     const client = gateway.client(await gateway.key(), { maxRetries: 0 });
-    const waiting = client.chat.completions.create(ask('words:100'), { signal: disconnect.signal });
+    const request = ask('words:100 fault:slow_first_byte');
+    const waiting = client.chat.completions.create(request, { signal: disconnect.signal });
     const thrown = thrownBy(waiting);
     await eventually(() => expect(gateway.model.calls).toHaveLength(1));
     if (leaves) disconnect.abort();

@@ -265,6 +265,7 @@ test("no text of the operator changes the form of /llms.txt: each job stays one 
         service_id: 1,
         job_index: index,
         ...each,
+        price: '0.000000000000000001 ether',
         price_wei: '1',
         invocation_mode: 'public_paid' as const,
         settlement_options: [option],

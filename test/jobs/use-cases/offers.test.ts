@@ -125,6 +125,7 @@ test('if no token can be offered the answer is 503, no quote is issued or record
   expect(price).toMatchObject({
     status: 200,
     json: {
+      price: '0.001 ether',
       price_wei: '1000000000000000',
       settlement_options: [],
       unavailable: { reason: 'settles_no_accepted_token' },

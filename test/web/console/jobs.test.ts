@@ -41,7 +41,11 @@ test('what a reload sold otherwise than before is listed', async () => {
   const ada = browserOf(site, await signInOperator(site));
   expect((await ada.get(page)).text).toContain('none was reloaded');
   await site.reload(await testConfig({ ...site.options, jobs: '[job_prices.1]\n0 = "5"' }));
+  await site.reload(
+    await testConfig({ ...site.options, jobs: '[job_prices.1]\n0 = "0.000000000000000005 USD"' }),
+  );
   const { text } = await ada.get(page);
+  expect(text).toContain('disabled at 0.000000000000000005 ether → disabled at 0.000000000000000005 USD');
   expect(text).toContain('1/1: public paid at 0.000000000000000001');
   expect(text).toContain('→ no price');
   expect(text).toContain('→ disabled at 0.000000000000000005');

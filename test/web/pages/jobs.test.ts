@@ -319,6 +319,14 @@ describe('receipts', () => {
   });
 });
 
+test('a price in dollars is shown in dollars, with the tokens that pay it', async () => {
+  const browser = (await startJobsSite(chain, echo)).browser();
+  expect((await browser.get('/jobs')).text).toMatch(/1\.5 USD<\/span>\s*<span class="hint">in USDC</);
+  expect((await browser.get('/jobs/1/6')).text).toMatch(
+    /In dollars[^]*1\.5 USD[^]*1\.5 <span class="unit">USDC/,
+  );
+});
+
 test('the pages of a gateway that sells no jobs have none of them', async () => {
   const site = await startSite();
   expect((await site.browser().get('/jobs')).status).toBe(404);

@@ -40,7 +40,11 @@ export const price = z
     ...jobName,
     name: z.string().optional().describe('What the operator calls the job.'),
     description: z.string().optional().describe('What it does, in one line.'),
-    price_wei: wei,
+    price: z
+      .string()
+      .describe('The price as a person reads it: in dollars, or in ether (10^18 wei).')
+      .meta({ examples: ['0.01 USD'] }),
+    price_wei: wei.describe('In wei, or in units of 10^-18 dollars if `price` is in dollars.'),
     price_depends_on_request: z
       .literal(true)
       .optional()

@@ -1,7 +1,7 @@
 import { cursorOf, tableSheet } from '../tables.ts';
-import { formatUnits } from 'viem/utils';
 import { html, type Html } from '../../../base/values/html.ts';
-import type { RecordedEvent } from '../../../ledger/rules/event.ts';
+import type { EventData, RecordedEvent } from '../../../ledger/rules/event.ts';
+import { jobPriceText } from '../../../base/values/amount.ts';
 import { jobKey } from '../../../base/values/job.ts';
 import type { Job } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
@@ -65,10 +65,10 @@ function columnsFor({ settings }: JobsContext): Column<Job>[] {
     {
       label: 'Price',
       isNumber: true,
-      cell: ({ priceWei }) =>
-        html`<data class="amount" value="${priceWei}" title="${priceWei} wei"
-          >${formatUnits(priceWei, 18)}</data
-        >`,
+      cell: ({ priceWei: wei, inUsd, priced }) =>
+        html`${priced && 'at most '}<data class="amount" value="${wei}"
+            >${jobPriceText({ wei, inUsd })}</data
+          >`,
     },
     {
       label: 'In tokens',
@@ -136,7 +136,10 @@ function changeOf(event: RecordedEvent): Html | string {
   )}${more > 0 && html`<span class="line">and ${count(more)} more jobs</span>`}`;
 }
 
-function soldText(sold: { readonly mode: string; readonly price_wei: string } | undefined): string {
+type SoldAs = NonNullable<NonNullable<EventData<'operator_config_loaded'>['changes']>[number]['now']>;
+
+function soldText(sold: SoldAs | undefined): string {
   if (!sold) return 'no price';
-  return `${sold.mode.replaceAll('_', ' ')} at ${formatUnits(BigInt(sold.price_wei), 18)}`;
+  const price = jobPriceText({ wei: BigInt(sold.price_wei), inUsd: sold.in_usd ?? false });
+  return `${sold.mode.replaceAll('_', ' ')} at ${price}`;
 }

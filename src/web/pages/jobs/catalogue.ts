@@ -76,10 +76,15 @@ export function jobBadges({ restriction, isTopUp }: Job): Html {
   return html`${isTopUp && badge('credit', 'good')}${restriction && badge('restricted', 'warn')}`;
 }
 
-/** The price in each token that can be paid now, in one line. */
+/** The price in each token that can be paid now, in one line; a price in dollars is the same in all of them. */
 function prices(context: JobsContext, job: Job): Html {
-  const { settlement_options: options } = priceJson(context, job);
+  const { price, settlement_options: options } = priceJson(context, job);
   if (options.length === 0) return html`<span class="muted">Cannot be paid at the moment</span>`;
+  if (job.inUsd) {
+    const symbols = new Set(options.map(({ symbol }) => symbol));
+    return html`<span class="amount">${price}</span>
+      <span class="hint">in ${[...symbols].join(' or ')}</span>`;
+  }
   return html`${options.map(
     (option, index) =>
       html`${index > 0 && html` <span class="muted">or</span> `}${tokenAmount(BigInt(option.amount), option)}`,

@@ -135,12 +135,18 @@ function controls(job: Job, { form, typed, whole }: JobForm): Html {
 
 /** A job's price in each token, and the tokens that cannot be used now. */
 export function priceFacts(context: JobsContext, job: Job): Html {
-  const { settlement_options: options, not_offered: others = [], unavailable } = priceJson(context, job);
+  const {
+    price,
+    settlement_options: options,
+    not_offered: others = [],
+    unavailable,
+  } = priceJson(context, job);
   const networks = walletNetworks(context.settings.networks);
   const facts = options.map((option): [string, Html] => [
     networks[option.network]?.chainName ?? option.network,
     tokenAmount(BigInt(option.amount), option),
   ]);
+  if (job.inUsd) facts.unshift(['In dollars', html`<span class="amount">${price}</span>`]);
   return html`${facts.length > 0 && factList(facts)}
   ${unavailable && noticeOf({ tone: 'warn', text: unavailableText })}
   ${

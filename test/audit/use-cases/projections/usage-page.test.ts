@@ -5,9 +5,10 @@ import { createStreamMemory } from '../../../../src/audit/use-cases/projections/
 import { listCompletions } from '../../../../src/chat/store/completions.ts';
 import { createDatabase } from '../../../support/database.ts';
 import { fastestMs } from '../../../support/fastest.ts';
+import { slowness } from '../../../support/processor.ts';
 import { rareKeyId, rareModel, recordCompletions } from '../../../support/synthetic-completions.ts';
 
-test('the first page of usage takes under 100 ms with a million completions', async () => {
+test('the first page of usage takes under 100 ms of a usual processor with a million completions', async () => {
   const database = await createDatabase();
   // a hundred days of ten models and forty keys, 25 completions each
   await database.asOwner((owner) =>
@@ -25,8 +26,9 @@ test('the first page of usage takes under 100 ms with a million completions', as
   const firstPage = async () => {
     for (const by of usageDimensions) await listUsage(database.pool, month, [by], undefined, 1_000);
   };
-  expect(await fastestMs(100, page)).toBeLessThan(100);
-  expect(await fastestMs(100, firstPage)).toBeLessThan(100);
+  const enoughMs = 100 * slowness;
+  expect(await fastestMs(enoughMs, page)).toBeLessThan(enoughMs);
+  expect(await fastestMs(enoughMs, firstPage)).toBeLessThan(enoughMs);
   const [total] = (await listUsage(database.pool, filters, ['key'], undefined, 100)).rows;
   expect(total?.requests).toBe('25000');
 });
