@@ -31,7 +31,8 @@ type Variables = Readonly<Record<string, string>>;
 
 const root = path.resolve(import.meta.dirname, '../..');
 
-const commandLine = [
+/** Of this program, with its source. */
+export const commandLine = [
   process.execPath,
   '--import',
   './scripts/check-node.mjs',
@@ -43,9 +44,12 @@ export function spawnTollbook(args: readonly string[], env: Variables = {}): Pro
   return spawnProgram([...commandLine, ...args], root, env);
 }
 
-/** Runs a command to its end, with a text on its standard input. */
-export function spawnInput(args: readonly string[], input: string): Promise<Ended> {
-  const [command, ...before] = commandLine;
+/** Runs a command, this program's or another, to its end, with a text on its standard input. */
+export function spawnInput(
+  args: readonly string[],
+  input: string,
+  [command, ...before]: readonly [string, ...string[]] = commandLine,
+): Promise<Ended> {
   const child = spawn(command, [...before, ...args], { cwd: root, stdio: 'pipe', env: childEnvironment() });
   child.stdin.end(input);
   return endOf(child, keep(child.stdout), keep(child.stderr));

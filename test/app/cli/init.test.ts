@@ -7,9 +7,11 @@ import { networkPresets, tokenPresets } from '../../../src/base/config/presets.t
 import { freePort } from '../../../src/devnet/ports.ts';
 import { readCompose, type Service } from '../../deploy/compose-file.ts';
 import { facilitatorKey } from '../../support/facilitator-key.ts';
+import { isInstalled, notChecked } from '../../support/installed.ts';
 import { root } from '../../support/pages.ts';
-import { spawnInput, startTollbook, temporaryFolder, tollbook } from '../../support/program.ts';
+import { commandLine, spawnInput, startTollbook, temporaryFolder, tollbook } from '../../support/program.ts';
 
+const noScript = notChecked('questions at a terminal', isInstalled('script') ? [] : ['script of bsdutils']);
 const payTo = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8';
 const usual = {
   network: 'base-sepolia',
@@ -272,6 +274,50 @@ test.each([
   const { code, stderr } = await tollbook(args);
   expect(code).toBe(2);
   expect(stderr).toMatch(said);
+});
+
+test.skipIf(noScript !== '')(
+  `a wrong answer at a terminal is asked for again immediately${noScript}`,
+  async () => {
+    const dir = path.join(temporaryFolder(), 'new');
+    const lines = ['bsae', 'base', '0x1', payTo, 'weather', usual.sell, '', 'http://api.example', 'none'];
+    const command = [...commandLine, 'init', '--dir', dir].join(' ');
+    const { code, stdout } = await spawnInput(
+      ['--quiet', '--return', '--command', command, '/dev/null'],
+      `${lines.join('\n')}\n`,
+      ['script'],
+    );
+    const asked = [
+      ...stdout.matchAll(
+        /^(?:Where|Which|What|At which)|^.*(?:is one of|the address|has a price|must be https).*$/gm,
+      ),
+    ];
+    expect({ code, said: asked.map(([text]) => text.trim().slice(0, 20)) }).toMatchObject({
+      code: 0,
+      said: [
+        'Where',
+        'the network is one o',
+        'Where',
+        'Which',
+        'the address that get',
+        'Which',
+        'What',
+        'what you sell has a ',
+        'What',
+        'Where',
+        'At which',
+        'the public address m',
+        'At which',
+      ],
+    });
+    expect((await load(dir)).config.publicUrl).toMatch(/^http:\/\/127/);
+  },
+);
+
+test('units for a folder that systemd hides from them are refused', async () => {
+  const { code, stderr } = await init('/root/gateway', {}, '--units');
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/no unit can read \/root\/gateway/);
 });
 
 test('input that ends before the last question writes nothing and says which option answers', async () => {

