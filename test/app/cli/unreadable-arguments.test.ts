@@ -32,7 +32,13 @@ const uses: Readonly<Record<string, Use>> = {
       ['http://['],
     ],
   },
-  proxy: { args: ['--to', 'http://127.0.0.1:9', '--price', '1 USD', '--devnet'] },
+  proxy: {
+    args: [
+      ...['--to', 'http://127.0.0.1:9', '--price', '1 USD', '--devnet'],
+      // a developer may have started a gateway on the usual ones
+      ...['--port', '28402', '--gateway-port', '28403'],
+    ],
+  },
   init: {
     args: [
       '--network',
