@@ -53,9 +53,11 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
 
 function tellReceipt(verdict: ReceiptVerdict, isRequired: boolean): ExitCode {
   if (verdict.kind === 'not_proven') return finding(`not proven: ${verdict.reason}`);
-  const { head, events, pending } = verdict;
-  for (const { seq, type } of events)
-    say(`event ${seq}${type === undefined ? '' : ` (${type})`} is in the log`);
+  const { head, events, payment, pending } = verdict;
+  for (const { seq, type } of events) say(`event ${seq} (${type}) is in the log`);
+  say(
+    `paid: ${payment.amount} atoms of the token ${payment.asset} on ${payment.network} by ${payment.payer}, in transaction ${payment.transaction}`,
+  );
   if (pending > 0) say(`${pending} more events are not in it yet`);
   say(`proven: ${head.origin}, ${head.size} events, root ${head.root.toString('base64')}`);
   if (!isRequired || pending === 0) return exitCodes.done;

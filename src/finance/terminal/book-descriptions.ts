@@ -199,7 +199,7 @@ export const bookCommands = {
       pubkey,
       receipt: text(
         'FILE',
-        'verifies the proofs of one receipt, the JSON of GET /x402/receipts/{quote_digest}; opens no connection',
+        'verifies one payment by its proofs: the JSON of GET /x402/receipts/{quote_digest} with the receipt token, or of GET /audit/payments/{quote_digest}; opens no connection',
       ),
       'require-sealed': databaseSealed['require-sealed'],
     },

@@ -10,43 +10,69 @@ import { isIncluded, leafHash } from '../../../base/values/log/merkle.ts';
 
 const bytes = z.base64().transform((text) => Buffer.from(text, 'base64'));
 
+/** What the event of a settlement says of the payment. */
+const paymentShape = z.object({
+  network: z.string(),
+  asset: z.string(),
+  payer: z.string(),
+  amount: z.string(),
+  transaction: z.string(),
+});
+type ProvenPayment = z.infer<typeof paymentShape>;
+
+const proofShape = z.object({
+  seq: z.int().min(1),
+  leaf_hash: bytes,
+  hashes: z.array(bytes).max(64),
+  leaf_base64: bytes.optional(),
+});
+type Proof = z.infer<typeof proofShape>;
+
 /** The checked fields of a gateway's receipt. Later versions may have more. */
 const receiptShape = z.object({
   quote_digest: z.string(),
+  payment: paymentShape.optional(),
   log_proof: z
-    .object({
-      checkpoint: z.string(),
-      pending: z.number(),
-      proofs: z.array(
-        z.object({
-          seq: z.int().min(1),
-          leaf_hash: bytes,
-          hashes: z.array(bytes).max(64),
-          leaf_base64: bytes.optional(),
-        }),
-      ),
-    })
+    .object({ checkpoint: z.string(), pending: z.number(), proofs: z.array(proofShape) })
     .nullable(),
 });
 
-type Proof = NonNullable<z.infer<typeof receiptShape>['log_proof']>['proofs'][number];
+/** Those of `GET /audit/payments/{quote_digest}`, which has every event of the quote. */
+const historyShape = z
+  .object({
+    quote_digest: z.string(),
+    checkpoint: z.string().nullable(),
+    events: z.array(z.object({ leaf_base64: bytes, proof: proofShape.nullable() })),
+  })
+  .transform(({ quote_digest, checkpoint, events }): z.infer<typeof receiptShape> => {
+    const proofs = events.flatMap(({ proof, leaf_base64 }) => (proof ? [{ ...proof, leaf_base64 }] : []));
+    const pending = events.length - proofs.length;
+    return { quote_digest, log_proof: checkpoint === null ? null : { checkpoint, pending, proofs } };
+  });
 
 export type ReceiptVerdict =
   | {
       readonly kind: 'proven';
       readonly head: TreeHead;
-      /** The type if the receipt holds the event itself, for the payer. */
-      readonly events: readonly { readonly seq: number; readonly type: string | undefined }[];
+      readonly events: readonly Pick<RecordedEvent, 'seq' | 'type'>[];
+      /** By the last event that settled it. */
+      readonly payment: ProvenPayment;
       /** Events of the settlement that the head does not cover yet. */
       readonly pending: number;
     }
   | { readonly kind: 'not_proven'; readonly reason: string };
 
-/** Checks with the public key of the log alone that the events of a receipt are in the log. */
+/**
+ * Checks with the public key of the log alone that the events of a receipt are in the log, and that the receipt says of the payment
+ * what they say. A receipt without its events proves nothing about a payment: it has only hashes.
+ */
 export function verifyReceipt(receipt: unknown, verifier: NoteVerifier): ReceiptVerdict {
-  const parsed = receiptShape.safeParse(receipt);
-  if (!parsed.success) return notProven('this is not the JSON of a receipt of a sealed ledger');
-  const { quote_digest: digest, log_proof: proof } = parsed.data;
+  const parsed = z.union([receiptShape, historyShape]).safeParse(receipt);
+  if (!parsed.success)
+    return notProven(
+      'this is the JSON neither of a receipt of a sealed ledger nor of /audit/payments/{quote_digest}',
+    );
+  const { quote_digest: digest, log_proof: proof, payment } = parsed.data;
   if (!proof || proof.proofs.length === 0) return notProven('the receipt has no proof yet: ask for it again');
   let head: TreeHead;
   try {
@@ -55,25 +81,37 @@ export function verifyReceipt(receipt: unknown, verifier: NoteVerifier): Receipt
     if (error instanceof CheckpointError) return notProven(error.message);
     throw error;
   }
+  const events: RecordedEvent[] = [];
   for (const one of proof.proofs) {
-    const fault = faultOf(one, head, digest);
-    if (fault !== undefined) return notProven(`event ${one.seq}: ${fault}`);
+    const proven = provenEvent(one, head, digest);
+    if (typeof proven === 'string') return notProven(`event ${one.seq}: ${proven}`);
+    events.push(proven);
   }
-  const events = proof.proofs.map(({ seq, leaf_base64: leaf }) => ({
-    seq,
-    type: leaf && readLeaf(leaf)?.type,
-  }));
-  return { kind: 'proven', head, events, pending: proof.pending };
+  const settled = events.findLast(({ type }) => type === 'payment_settled' || type === 'payment_recovered');
+  if (!settled) return notProven('none of its events says that the payment was settled');
+  const proven = paymentShape.parse(settled.data);
+  const wrong = payment && paymentFields.find((field) => payment[field] !== proven[field]);
+  if (wrong !== undefined)
+    return notProven(`event ${settled.seq}: its ${wrong} is ${proven[wrong]}, and not what the receipt says`);
+  return { kind: 'proven', head, events, payment: proven, pending: proof.pending };
 }
 
-function faultOf({ seq, leaf_hash: hash, hashes, leaf_base64: leaf }: Proof, head: TreeHead, digest: string) {
+const paymentFields = Object.keys(paymentShape.shape) as (keyof ProvenPayment)[];
+
+/** The event that is proven; a text that says why it is not. */
+function provenEvent(
+  { seq, leaf_hash: hash, hashes, leaf_base64: leaf }: Proof,
+  head: TreeHead,
+  digest: string,
+): RecordedEvent | string {
   if (!isIncluded({ ...head, index: seq - 1 }, hash, hashes))
     return 'its hashes do not lead to the root of the checkpoint';
-  if (!leaf) return undefined;
+  if (!leaf)
+    return 'the receipt has only its hash, which says nothing about the payment: fetch the receipt with its token, or as an operator';
   if (!leafHash(leaf).equals(hash)) return 'the event is another one than the leaf that is proven';
   const event = readLeaf(leaf);
   if (!event) return 'this version of tollbook cannot read the event';
-  return event.stream === digest && event.seq === seq ? undefined : 'the event is not of this receipt';
+  return event.stream === digest && event.seq === seq ? event : 'the event is not of this receipt';
 }
 
 function readLeaf(leaf: Buffer): RecordedEvent | undefined {

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { noteSigner } from '../../../../src/base/values/log/checkpoint.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { echo, startJobsSite } from '../../../support/jobs-site.ts';
+import { operatorOf } from '../../../support/operator.ts';
 import { payFor } from '../../../support/payer.ts';
 import { tollbook } from '../../../support/program.ts';
 import { eventually } from '../../../support/wait.ts';
@@ -13,7 +14,7 @@ const chain = useChain();
 const keyOf = (byte: number): string =>
   noteSigner('jobs.example/log', [Buffer.alloc(32, byte)]).verifierKeys[0];
 
-test('a receipt is proven with the public key of the log alone, and an edited one is not', async () => {
+test('a payment is proven by its receipt with the public key of the log alone, and neither an edited one nor hashes prove it', async () => {
   const site = await startJobsSite(chain, echo, { isDocumented: true });
   const { json: paid } = await payFor(site, '/x402/jobs/1/1', 'hello');
   const get = async (token?: string) =>
@@ -34,14 +35,21 @@ test('a receipt is proven with the public key of the log alone, and an edited on
     change(copy);
     return copy;
   };
-  expect(await verify(open)).toEqual([
+  const { payer, amount, transaction } = full.payment;
+  const proven = [
     0,
-    expect.stringMatching(/is in the log\n.*proven: jobs\.example\/log, \d+ events/s),
-  ]);
-  expect(await verify(full)).toEqual([
-    0,
-    expect.stringMatching(/\(payment_settled\) is in the log\n.*proven/s),
-  ]);
+    expect.stringMatching(
+      new RegExp(
+        `\\(payment_settled\\) is in the log\n[^]*paid: ${amount} atoms .* by ${payer}, in transaction ${transaction}\nproven: jobs\\.example/log, \\d+ events`,
+      ),
+    ),
+  ];
+  expect(await verify(full)).toEqual(proven);
+  const history = await site.get(
+    `/audit/payments/${paid.quote_digest}`,
+    await operatorOf(site.database, ['audit:read']),
+  );
+  expect(await verify(history.json)).toEqual(proven);
   const leaf = (copy: typeof full) => copy.log_proof.proofs[0];
   const other = Buffer.from(leaf(full).leaf_base64, 'base64').toString().replace('"payer"', '"Payer"');
   for (const [receipt, reason] of [
@@ -58,7 +66,11 @@ test('a receipt is proven with the public key of the log alone, and an edited on
       'does not hold',
     ],
     [edited((copy) => (copy.log_proof = null)), 'has no proof yet'],
-    [{ a: 1 }, 'not the JSON of a receipt'],
+    [open, 'has only its hash'],
+    [edited((copy) => (copy.payment.amount = '999999999')), 'its amount is'],
+    [edited((copy) => (copy.payment.payer = `0x${'1'.repeat(40)}`)), 'its payer is'],
+    [edited((copy) => (copy.payment.transaction = `0x${'1'.repeat(64)}`)), 'its transaction is'],
+    [{ a: 1 }, 'neither of a receipt'],
   ] as const)
     expect(await verify(receipt)).toEqual([1, expect.stringContaining(reason)]);
   expect(await verify(full, keyOf(7))).toEqual([1, expect.stringContaining('signed by another key')]);
