@@ -50,10 +50,10 @@ function howToPay(needsIdentifier: boolean): string {
     : '';
   return `To buy a call of a job:
 
-1. Send a POST to the URL of the job with the job's input as the body. Nothing is charged. The answer is 402; its header \`PAYMENT-REQUIRED\` is base64 of JSON with \`x402Version\`, \`resource\` and \`accepts\`.
+1. Send a POST to the URL of the job with the job's input as the body; for a job with a \`Request:\` below, the request that you want answered. Nothing is charged. The answer is 402; its header \`PAYMENT-REQUIRED\` is base64 of JSON with \`x402Version\`, \`resource\` and \`accepts\`.
 2. Choose one entry of \`accepts\` that you are willing to pay: \`amount\` is in the smallest unit of the token \`asset\` on the chain \`network\`. Sign the EIP-712 message \`TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)\` in the domain \`{name: extra.name, version: extra.version, chainId: the number in network, verifyingContract: asset}\`: \`from\` is your address, \`to\` is \`payTo\`, \`value\` is \`amount\`, \`validAfter\` is 0, \`validBefore\` is the Unix time now plus \`maxTimeoutSeconds\`, \`nonce\` is 32 random bytes.
 3. Send the same request with the same body again, with the header \`PAYMENT-SIGNATURE\`: base64 of the JSON \`{"x402Version": 2, "accepted": the whole entry, unchanged, "payload": {"signature": "0x…", "authorization": {"from", "to", "value", "validAfter", "validBefore", "nonce"}}}\`, the numbers as decimal strings.${identifier}
-4. The answer 202 means that the payment is settled and the call is enqueued. Its JSON has \`receipt_url\` and \`receipt_token\`.
+4. For a job with a \`Request:\` the answer is the resource itself. Otherwise the answer 202 means that the payment is settled and the call is enqueued. Its JSON has \`receipt_url\` and \`receipt_token\`.
 5. GET the \`receipt_url\` with the header \`Authorization: Bearer {receipt_token}\`, and add \`?wait_secs=60\` to have the answer wait, until \`state\` is \`completed\`: \`result.body_base64\` is the output and \`result.content_type\` its type. \`dead_lettered\`: the call could not be delivered, and the operator delivers it again or pays it back. \`refunded\`: it was paid back.
 
 Libraries do steps 1 to 3: \`@x402/fetch\` with the scheme \`exact\` of \`@x402/evm\`.`;
@@ -75,7 +75,7 @@ function jobLine(job: Price): string {
   const sentences = [
     ...(description === undefined ? [] : [ended(inline(description))]),
     priceSentence(job),
-    inputSentence(job),
+    requestSentence(job),
     ...callerSentence(job),
   ];
   return `- [${title}](${link(endpoint)}): ${sentences.join(' ')}`;
@@ -90,7 +90,11 @@ function priceSentence({ settlement_options: options, unavailable }: Price): str
   return `Price: ${prices.join(' or ')}.`;
 }
 
-function inputSentence({ input, x402_endpoint: endpoint }: Price): string {
+/** How it is requested: a route by its methods, and any other job by a POST with a body. */
+function requestSentence(job: Price): string {
+  const { methods, input, x402_endpoint: endpoint } = job;
+  if (methods)
+    return `Request: ${methods.join(' or ')}, where \`:name\` is one segment of the path and \`*\` its rest.`;
   if (!input) return 'Body: any.';
   const type = `Body: ${inline(input.content_type)}`;
   return input.json_schema

@@ -62,6 +62,7 @@ export function priceJson(context: Prices, job: Job): z.infer<typeof price> {
     job_index: job.jobIndex,
     ...(job.name === undefined ? {} : { name: job.name }),
     ...(job.description === undefined ? {} : { description: job.description }),
+    ...(job.route ? { methods: [...job.route.methods] } : {}),
     price: jobPriceText({ wei: job.priceWei, inUsd: job.inUsd }),
     price_wei: String(job.priceWei),
     ...(job.priced ? { price_depends_on_request: true } : {}),

@@ -37,7 +37,7 @@ export interface Job extends JobId {
   readonly mode: InvocationMode;
   /** Whether it can be bought. */
   readonly isSold: boolean;
-  /** One line each, for people and agents. */
+  /** One line each, for people and agents. A route without a name is called by its methods and its path. */
   readonly name: string | undefined;
   readonly description: string | undefined;
   /** Also set for a disabled job, so that a dry run can test it before it is enabled. */
@@ -100,7 +100,7 @@ export function createCatalog(
       jobIndex,
       mode,
       isSold: mode === 'public_paid' || (mode === 'restricted_paid' && restriction !== undefined),
-      name: policy?.name,
+      name: policy?.name ?? (route && `${route.methods.join(', ')} ${route.path}`),
       description: policy?.description,
       restriction,
       ...termsAt(price),

@@ -40,6 +40,12 @@ export const price = z
     ...jobName,
     name: z.string().optional().describe('What the operator calls the job.'),
     description: z.string().optional().describe('What it does, in one line.'),
+    methods: z
+      .array(z.string())
+      .optional()
+      .describe(
+        'Of a route: each request with one of them to the URL is sold, whose `:name` stands for one segment of a path and `*` for its rest, and answered with the resource. Absent for other jobs, which are bought by POST.',
+      ),
     price: z
       .string()
       .describe('The price as a person reads it: in dollars, or in ether (10^18 wei).')

@@ -1,6 +1,7 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { mediaTypeOf } from '../../../base/values/job-input.ts';
 import { priceJson } from '../../../jobs/http/prices.ts';
+import type { RouteConfig } from '../../../base/config/routes.ts';
 import { type Job, jobUrl } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { noticeOf } from '../document.ts';
@@ -61,7 +62,7 @@ export function jobView(context: JobsContext, job: Job, shown: JobForm): View {
       <h2>Price</h2>
       ${priceFacts(context, job)}
     </section>
-    ${job.isTopUp ? topUpNotice : inputSection(job, shown)}
+    ${job.isTopUp ? topUpNotice : job.route ? routeSection(job.route, url) : inputSection(job, shown)}
     ${
       job.output &&
       html`<section class="sheet">
@@ -90,6 +91,27 @@ const topUpNotice = html`<section class="sheet">
   </p>
   <p><a class="button" href="/credit">Top up</a></p>
 </section>`;
+
+/** What a program sends to a path on sale; no form can send it. */
+function routeSection({ methods }: RouteConfig, url: string): Html {
+  const [method = 'GET'] = methods;
+  const command = `curl -si ${method === 'GET' ? '' : `-X ${method} `}'${url}'`;
+  return html`<section class="sheet">
+    <h2>How to request it</h2>
+    <p>
+      ${methods.join(' or ')} <code class="name">${url}</code>, with any text for <code>:name</code> and
+      <code>*</code>. An unpaid request costs nothing and is answered with the offer:
+    </p>
+    <div class="snippet">
+      <pre tabindex="0"><code>${command}</code></pre>
+      ${copyButton(command, 'the command')}
+    </div>
+    <p class="hint">
+      A program with a wallet pays and gets the answer of the resource itself:
+      <a href="/docs">the API</a> says how.
+    </p>
+  </section>`;
+}
 
 function inputSection(job: Job, shown: JobForm): Html {
   const { form, formId } = shown;

@@ -59,7 +59,8 @@ function withJob(
 function answerForm(visit: Visit, context: JobsContext, job: Job, fields: URLSearchParams): Answer {
   const formId = formIdOf(fields);
   const form = inputFormOf(job, fields.get('mode') === 'whole');
-  if (form.kind === 'none' || job.isTopUp) return problemView(415, refusals.unsupported_media_type.sentence);
+  if (form.kind === 'none' || job.isTopUp || job.route)
+    return problemView(415, refusals.unsupported_media_type.sentence);
   const again = (mistakes: Mistakes, more: Partial<JobForm> = {}): Answer => {
     const typed = { fields, isTyped: true, mistakes };
     return jobView(context, job, { form, typed, whole: fields.get(wholeName) ?? '', formId, ...more });

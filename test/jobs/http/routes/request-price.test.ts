@@ -151,7 +151,13 @@ test('the price list names the highest price of such a route, and says that it i
   const prices = await startPrices('0.03 USD');
   const { gateway } = await startPriced(prices.api.url);
   expect(await gateway.get('/x402/jobs/7/0/price')).toMatchObject({
-    json: { price: '1 USD', price_wei: String(10n ** 18n), price_depends_on_request: true },
+    json: {
+      name: 'GET, POST /weather/:city',
+      methods: ['GET', 'POST'],
+      price: '1 USD',
+      price_wei: String(10n ** 18n),
+      price_depends_on_request: true,
+    },
   });
   expect(prices.questions()).toHaveLength(0);
 });
