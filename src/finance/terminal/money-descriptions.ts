@@ -134,7 +134,7 @@ export const moneyCommands = {
       tx: texts('TRANSACTION', 'its hash; several with --batch'),
       'quote-digest': text('DIGEST', 'the quote of the payment'),
       payment: text('NONCE', 'the nonce of the payment, which is compared with that of the quote'),
-      amount: text('ATOMS', 'a part of what is left; the rest stays due'),
+      amount: text("'N TOKEN'", "a part of what is left, as '1.50 USDC'; the rest stays due"),
       to: text('ADDRESS', "another address than the payer's, with --evidence of why"),
       evidence,
       goodwill: flag('records it although the call was completed or may still be'),

@@ -33,11 +33,8 @@ const uses: Readonly<Record<string, Use>> = {
     ],
   },
   proxy: {
-    args: [
-      ...['--to', 'http://127.0.0.1:9', '--price', '1 USD', '--devnet'],
-      // a developer may have started a gateway on the usual ones
-      ...['--port', '28402', '--gateway-port', '28403'],
-    ],
+    // a developer may have started a gateway on the usual ports
+    args: '--to|http://127.0.0.1:9|--price|1 USD|--devnet|--port|28402|--gateway-port|28403'.split('|'),
   },
   init: {
     args: [
@@ -145,7 +142,7 @@ const unreadable: Readonly<Record<string, readonly string[]>> = {
   // a request that has expired can be tried
   'auth-dry-run N': numbers.filter((text) => text !== '-1'),
   INDEX: numbers,
-  ATOMS: [...numbers, '0'],
+  "'N TOKEN'": ['1', '1.5', '0 USDC', '-1 USDC', '1. USDC', 'USDC', ''],
   ID: [...numbers],
   PORT: [...numbers, '65536'],
   TIME: times,

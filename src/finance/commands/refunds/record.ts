@@ -38,6 +38,7 @@ const messages: Readonly<Record<RefundRefusal, string>> = {
   refunded_before: 'the whole payment was already refunded by other transactions',
   refund_under_way:
     'another refund of that payment is started, which has to be recorded or given up first: `tollbook refunds abandon`',
+  amount_of_other_token: '--amount is in another token than the payment, or has more decimals than it',
   too_much: 'that is more than is left of the payment: no refund beyond what was paid is recorded',
   to_payee: 'that address is a payee of yours: money that goes there is not refunded',
   delivered: 'its call was completed: use --goodwill to record a refund nevertheless',
@@ -45,7 +46,7 @@ const messages: Readonly<Record<RefundRefusal, string>> = {
   other_address:
     'that transaction does not transfer the token to the payer: name another address with --to and --evidence',
   other_amount:
-    'that transaction transfers another amount than what is left of the payment: name a part with --amount ATOMS',
+    'that transaction transfers another amount than what is left of the payment: name a part with --amount "1.50 USDC"',
   other_token: 'that transaction transfers another token to that address',
   no_transfer: 'that transaction has no such transfer',
   moved_nothing: 'that transfer is from an address to itself',
@@ -121,7 +122,7 @@ async function readRequest(args: readonly string[]): Promise<Request> {
   if (values.tx.length > 1) throw new ArgumentError('--tx is given once: several go with --batch');
   const transaction = readTransaction(values.tx[0] ?? '', 'refund');
   const paymentNonce = values.payment === undefined ? undefined : readHash(values.payment, paymentMeaning);
-  const [amount, elsewhere] = [readAtoms(values.amount), readElsewhere(values)];
+  const [amount, elsewhere] = [readPart(values.amount), readElsewhere(values)];
   return {
     order: {
       quoteDigest,
@@ -136,10 +137,11 @@ async function readRequest(args: readonly string[]): Promise<Request> {
   };
 }
 
-function readAtoms(text: string | undefined): bigint | undefined {
+function readPart(text: string | undefined): RefundOrder['amount'] {
   if (text === undefined) return undefined;
-  if (/^[1-9]\d{0,77}$/.test(text)) return BigInt(text);
-  throw new ArgumentError('--amount is a part of the payment in atoms, a whole number above 0');
+  const [, decimal, symbol] = /^((?:0|[1-9]\d{0,39})(?:\.\d{1,36})?) (\S{1,32})$/.exec(text) ?? [];
+  if (decimal !== undefined && symbol !== undefined && /[1-9]/.test(decimal)) return { decimal, symbol };
+  throw new ArgumentError('--amount is a part of the payment above 0, with its token, such as "1.50 USDC"');
 }
 
 function readElsewhere({

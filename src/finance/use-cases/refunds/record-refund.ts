@@ -1,3 +1,4 @@
+import { parseUnits } from 'viem/utils';
 import type pg from 'pg';
 import type { EventData, RecordedEvent } from '../../../ledger/rules/event.ts';
 import { grant, type WishRefusal } from '../../../payments/rules/deliver-or-refund.ts';
@@ -38,8 +39,8 @@ export interface RefundOrder {
   /** The nonce of the payment: needed if several payments of the quote are settled. */
   readonly paymentNonce: Hex | undefined;
   readonly transaction: Hex;
-  /** How many atoms it returned, if that is not all that is left of the payment. */
-  readonly amount?: bigint | undefined;
+  /** How much it returned, if that is not all that is left of the payment: in atoms, or as `1.50` of a token. */
+  readonly amount?: bigint | { readonly decimal: string; readonly symbol: string } | undefined;
   /** Where it went, if not to the payer, and why. */
   readonly elsewhere?: { readonly to: Hex; readonly evidence: string } | undefined;
   readonly operator: string;
@@ -61,6 +62,8 @@ export type RefundRefusal =
   | 'call_open'
   /** Another refund of it is started, of another amount or to another address. */
   | 'refund_under_way'
+  /** The payment is in another token than the amount, or one with fewer decimals. */
+  | 'amount_of_other_token'
   /** More than is left of the payment. */
   | 'too_much'
   /** The other address is a payee of the operator. */
@@ -93,6 +96,15 @@ export type RefundAnswer =
     }
   | Refused<RefundRefusal>;
 
+function atomsIn(
+  { decimal, symbol }: { readonly decimal: string; readonly symbol: string },
+  payment: SignedPayment,
+): bigint | 'other_token' {
+  const places = decimal.split('.')[1]?.length ?? 0;
+  if (symbol !== payment.symbol || places > payment.decimals) return 'other_token';
+  return parseUnits(decimal, payment.decimals);
+}
+
 /**
  * Records a refund: a final transaction moved the rest of a payment, or the part that the order names, in its token, from any
  * address to its payer or where the order says. A transfer counts once, and no more is refunded than was paid, also with concurrent
@@ -114,11 +126,14 @@ async function tryRefund(ledger: LedgerWriter, order: RefundOrder, chains: Chain
   const payment = paymentFromData(known.payment);
   const remaining = remainingAtoms(known);
   const to = order.elsewhere?.to ?? payment.payer;
-  const amount = order.amount ?? remaining;
+  const part = typeof order.amount === 'object' ? atomsIn(order.amount, payment) : order.amount;
+  if (part === 'other_token')
+    return refused('amount_of_other_token', `${payment.symbol} has ${payment.decimals} decimals`);
+  const amount = part ?? remaining;
   const earlier = known.refunds.find(
     (one) =>
       one.transaction === order.transaction &&
-      (order.amount === undefined || one.amount === amount) &&
+      (part === undefined || one.amount === amount) &&
       (!order.elsewhere || one.to === to),
   );
   const costOf = (from: string): Promise<TransferCost> => {
@@ -133,7 +148,7 @@ async function tryRefund(ledger: LedgerWriter, order: RefundOrder, chains: Chain
       return { kind: 'repeated', payment, amount: earlier.amount, to: earlier.to, remaining, cost };
     });
   // another transfer of the same transaction may have returned an equal part
-  if (repeated && (order.amount === undefined || order.amount > remaining)) return repeated();
+  if (repeated && (part === undefined || part > remaining)) return repeated();
   if (!known.isRefunded && (amount === 0n || amount > remaining))
     return refused('too_much', `${amount} atoms, and ${remaining} of ${payment.amount} are left`);
   const wish = { kind: 'record_refund', amount, to, isGoodwill: order.isGoodwill } as const;

@@ -76,6 +76,7 @@ const recordMistakes: Readonly<Record<RefundRefusal, string>> = {
     'The chain does not show the payment: only a facilitator reported it, or its block was replaced.',
   refunded_before: 'The whole payment was already refunded by other transactions.',
   refund_under_way: 'Another refund of this payment is started, of another amount. It has to end first.',
+  amount_of_other_token: 'The amount is in another token than the payment.',
   too_much: 'This is more than is left of the payment.',
   to_payee: 'This address is a payee of yours: money that goes there is not refunded.',
   delivered:

@@ -29,7 +29,12 @@ describe('a payment that is refunded in part', () => {
     const digest = await paid();
     const first = await final(await giveBack(chain, { amount: part }));
     expect(await record(digest, first)).toMatchObject({ code: 'other_amount' });
-    expect(await record(digest, first, { amount: part })).toMatchObject({
+    for (const amount of [
+      { decimal: '1', symbol: 'EURC' },
+      { decimal: '1.0000001', symbol: 'USDC' },
+    ])
+      expect(await record(digest, first, { amount })).toMatchObject({ code: 'amount_of_other_token' });
+    expect(await record(digest, first, { amount: { decimal: '1.0', symbol: 'USDC' } })).toMatchObject({
       kind: 'recorded',
       amount: part,
       remaining: price - part,
