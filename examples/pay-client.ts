@@ -20,8 +20,21 @@ const client = x402Client.fromConfig({
   spendControls: false,
 });
 
+// a signed payment is charged once, however often it arrives: without an answer, the same request is sent again. To sign anew would pay twice
+const untilAnswered: typeof fetch = async (input, init) => {
+  const request = new Request(input, init);
+  const tries = request.headers.has('payment-signature') ? 10 : 1;
+  for (let left = tries - 1; ; left--) {
+    const response = await fetch(request.clone()).catch((error: unknown) => {
+      if (left === 0) throw error;
+    });
+    if (response && (left === 0 || ![429, 502, 503, 504].includes(response.status))) return response;
+    await sleep(1_000 * Number(response?.headers.get('retry-after') ?? 1));
+  }
+};
+
 // requests, gets a 402 with an offer, signs it and requests again, all in one call
-const payingFetch = wrapFetchWithPayment(fetch, client);
+const payingFetch = wrapFetchWithPayment(untilAnswered, client);
 const response = await payingFetch(`${devnet.gateway_url}/x402/jobs/${service}/${job}`, {
   method: 'POST',
   headers: { 'content-type': 'text/plain; charset=utf-8' },

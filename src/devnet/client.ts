@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { formatUnits } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import type { JobId } from '../base/values/job.ts';
 import type { Hex } from '../base/values/primitives.ts';
@@ -32,6 +33,7 @@ interface AcceptedBody {
   readonly payment: {
     readonly amount: string;
     readonly symbol: string;
+    readonly decimals: number;
     readonly payer: string;
     readonly transaction: string;
   };
@@ -79,8 +81,9 @@ export async function payForOneJob(options: PaidJobOptions): Promise<PaidJob> {
   if (response.status !== 202) throw new Error(`the gateway answered ${response.status}: ${text}`);
   const accepted = JSON.parse(text) as AcceptedBody;
   const { transaction } = decodePaymentResponseHeader(response.headers.get('payment-response') ?? '');
-  const { amount, symbol, payer } = accepted.payment;
-  onStep(`202 accepted: ${payer} paid ${amount} atoms of ${symbol} in transaction ${transaction}`);
+  const { amount, symbol, decimals, payer } = accepted.payment;
+  const paid = formatUnits(BigInt(amount), decimals);
+  onStep(`202 accepted: ${payer} paid ${paid} ${symbol} in transaction ${transaction}`);
   onStep(`call ${accepted.call_id}, receipt ${accepted.quote_digest}`);
   const result = await followReceipt(accepted, onStep);
   return { status: response.status, body: accepted, transaction, result };

@@ -184,7 +184,7 @@ test.skipIf(!isInstalled('psql'))(
     expect(await programs.get('self-check')?.ended).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(
-        /402 payment required.*202 accepted: .* paid 3200000 atoms of USDC.*result: hello, runner\n$/s,
+        /402 payment required.*202 accepted: .* paid 3\.2 USDC.*result: hello, runner\n$/s,
       ),
       stderr: '',
     });

@@ -89,7 +89,7 @@ function paidJson(
 ): WalletReceipts['receipts'][number] | undefined {
   if (row.settled_at === null || row.transaction === null) return undefined;
   const { quote_digest: digest, service_id, job_index, state, settled_at, call_id } = row;
-  const { network, asset, symbol, amount, transaction, refund_transaction, refunded_amount } = row;
+  const { network, asset, symbol, decimals, amount, transaction, refund_transaction, refunded_amount } = row;
   return {
     quote_digest: digest,
     receipt_token: receiptToken(receiptKeys, digest as Hex),
@@ -101,6 +101,7 @@ function paidJson(
     network,
     asset,
     symbol,
+    decimals,
     amount,
     transaction,
     settled_at,

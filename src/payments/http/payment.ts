@@ -6,7 +6,16 @@ import { offerExtraWire } from '../rules/offer-extra.ts';
 import { paymentFlow } from '../rules/x402.ts';
 import type { PaymentScheme } from '../rules/schemes/scheme.ts';
 import { schemes } from '../rules/schemes/schemes.ts';
-import { address, atoms, hex32, network, quoteDigest, symbol, url } from '../../base/http/values.ts';
+import {
+  address,
+  atoms,
+  decimals,
+  hex32,
+  network,
+  quoteDigest,
+  symbol,
+  url,
+} from '../../base/http/values.ts';
 
 /** The wire forms of x402: its headers, decoded, and the body of a 402. */
 const offered = Object.values(schemes);
@@ -204,6 +213,7 @@ export const paymentSummary = z
     network,
     asset: address,
     symbol,
+    decimals,
     amount: atoms,
     payer: address,
     transaction: hex32.describe('The transaction that transferred the payment.'),

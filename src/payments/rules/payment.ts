@@ -198,8 +198,8 @@ export function ofPayment({ network, asset, payer, nonce }: Fingerprint) {
 
 /** The part of a payment that its client sees. */
 export function paymentSummary(payment: SignedPaymentData, transaction: string) {
-  const { network, asset, symbol, amount, payer } = payment;
-  return { network, asset, symbol, amount, payer, transaction };
+  const { network, asset, symbol, decimals, amount, payer } = payment;
+  return { network, asset, symbol, decimals, amount, payer, transaction };
 }
 
 /** What a payment buys: a job with a body. */

@@ -91,8 +91,7 @@ describe('a running start', () => {
 
   test('pays for one job itself and shows its transaction and its result', async () => {
     const output = program.stdout();
-    const [, transaction = ''] =
-      /paid 3264000 atoms of USDC in transaction (0x[0-9a-f]{64})/.exec(output) ?? [];
+    const [, transaction = ''] = /paid 3\.264 USDC in transaction (0x[0-9a-f]{64})/.exec(output) ?? [];
     const [, result = ''] = /runner's result: (\{.*\})/.exec(output) ?? [];
     expect(echoed(result)).toBe('hello, runner');
     expect(output).toContain(url);
@@ -222,7 +221,7 @@ describe('a running start', () => {
     const before = await earned(devnet);
     const { code, stdout } = await tollbook(['pay', '1', '1', 'grüße', '--dir', dir]);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/202 accepted: 0x[0-9a-f]{40} paid 1 atoms of USDC in transaction 0x[0-9a-f]{64}/);
+    expect(stdout).toMatch(/202 accepted: 0x[0-9a-f]{40} paid 0\.000001 USDC in transaction 0x[0-9a-f]{64}/);
     expect(echoed(/^result: (.*)$/m.exec(stdout)?.[1] ?? '')).toBe('grüße');
     expect(await earned(devnet)).toBe(before + 1n);
   });

@@ -123,6 +123,7 @@ test('the 202 carries all that the contract promises', async () => {
       network: 'eip155:84532',
       asset: chain.token,
       symbol: 'USDC',
+      decimals: 6,
       amount: String(price),
       payer: payer.address.toLowerCase(),
       transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/),

@@ -242,6 +242,7 @@ test('a contract wallet is the one that paid only on its own chain', () => {
     payer: address,
     asset: address,
     symbol: 'USDC',
+    decimals: 6,
     amount: '1',
     transaction: `0x${'1'.repeat(64)}`,
   };

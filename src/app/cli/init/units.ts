@@ -15,10 +15,10 @@ const hidden = /^\/(?:home|root|run\/user)\//;
 export function checkUnits(dir: string): void {
   if (hidden.test(dir))
     throw new ArgumentError(`no unit can read ${dir}: write it elsewhere, as with --dir /etc/tollbook`);
-  const [program = ''] = thisCommand().split(' ');
-  if (hidden.test(program))
+  const [started = ''] = thisCommand().split(' ');
+  if (hidden.test(started))
     throw new ArgumentError(
-      `no unit can start ${program}: install the package elsewhere, as with npm install --global --prefix /opt/tollbook`,
+      `no unit can start ${started}: install the package elsewhere, as with npm install --global --prefix /opt/tollbook`,
     );
 }
 

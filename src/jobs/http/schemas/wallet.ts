@@ -8,7 +8,9 @@ export const walletQuery = z.strictObject(cursorQuery);
 
 const listed = auditedPayment
   .pick({ quote_digest: true, state: true, service_id: true, job_index: true, call_id: true })
-  .extend(auditedPayment.pick({ network: true, asset: true, symbol: true, amount: true }).shape)
+  .extend(
+    auditedPayment.pick({ network: true, asset: true, symbol: true, decimals: true, amount: true }).shape,
+  )
   .extend({
     receipt_token: z.string().describe('Gives access to the result on the receipt.'),
     receipt_url: url,
