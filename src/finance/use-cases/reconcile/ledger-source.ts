@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { pause } from '../../../base/runtime/pause.ts';
 import { CheckpointError, type NoteVerifier, openCheckpoint } from '../../../base/values/log/checkpoint.ts';
 import { ReopenedQuotes, type SkimmedEvent } from '../../rules/bookkeeping/reopened-quotes.ts';
 import {
@@ -17,6 +18,10 @@ import { leavesInFile } from '../../../audit/use-cases/log/export-file.ts';
 import { TreeRoots } from '../../../audit/use-cases/log/tree-roots.ts';
 import { StreamEnds } from '../../../audit/rules/stream-ends.ts';
 import { ExportVerifier, type GivenCheckpoint } from '../../../audit/use-cases/verify/verify.ts';
+
+/** Where no gateway runs, the events since its end stay unsealed. */
+const longestSealingMs = 10_000;
+const sealingPauseMs = 200;
 
 /** A ledger, read up to a fixed size. */
 export interface LedgerSource {
@@ -38,7 +43,9 @@ export async function ledgerInDatabase(
   verifier: NoteVerifier | undefined,
   asked: number | undefined,
 ): Promise<LedgerSource> {
-  const head = verifier && (await readHead(pool, verifier.name, asked));
+  const head =
+    verifier &&
+    (asked === undefined ? await sealedHead(pool, verifier.name) : await readHead(pool, verifier.name, asked));
   if (verifier && !head)
     throw new ReconcileError(
       'no_checkpoint',
@@ -57,6 +64,17 @@ export async function ledgerInDatabase(
       for await (const leaves of firstLeaves(pool, size)) yield* leaves;
     },
   };
+}
+
+/** The newest head. A gateway seals within a second: an event that was recorded just before the command is waited for. */
+async function sealedHead(pool: pg.Pool, log: string) {
+  const { last } = await readExportEnd(pool);
+  const untilMs = performance.now() + longestSealingMs;
+  for (;;) {
+    const head = await readHead(pool, log);
+    if (!head || head.size >= last || performance.now() > untilMs) return head;
+    await pause(sealingPauseMs);
+  }
 }
 
 /** The ledger in an export, up to its newest checkpoint or the one of a given size. */
