@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { alertsShape } from './alerts.ts';
 import { chatShape } from './chat.ts';
-import type { Config, RunnerConfig, TriggerConfig } from './config.ts';
+import type { Config, JobsConfig, RouteConfig, RoutesConfig, RunnerConfig, TriggerConfig } from './config.ts';
 import { deliveryShape } from './delivery.ts';
 import { discoveryShape } from './discovery.ts';
 import { identityShape } from './identity.ts';
@@ -48,7 +48,7 @@ export function reloadConfig(started: Config, next: Config): ReloadedConfig {
   const { identity, log } = started;
   const config: Config = {
     ...started,
-    jobs: jobs && next.jobs && mergeTable(jobsKeys, jobs, next.jobs),
+    jobs: jobs && next.jobs && withServedRoutes(jobs, mergeTable(jobsKeys, jobs, next.jobs)),
     chat: chat && next.chat && mergeTable(chatShape, chat, next.chat),
     identity: identity && next.identity ? mergeTable(identityShape, identity, next.identity) : identity,
     log: log && next.log ? mergeTable(logShape, log, next.log) : log,
@@ -56,7 +56,28 @@ export function reloadConfig(started: Config, next: Config): ReloadedConfig {
     triggers: started.triggers.map((trigger) => withSecretsOf(next.triggers, trigger)),
   };
   const jobsChanges = jobs && next.jobs ? changedKeys(jobsKeys, jobs, next.jobs, []) : [];
-  return { config, requireRestart: [...changedKeys(otherKeys, config, next, []), ...jobsChanges] };
+  const routeChanges = config.jobs?.routes === next.jobs?.routes ? [] : ['routes'];
+  return {
+    config,
+    requireRestart: [...changedKeys(otherKeys, config, next, []), ...jobsChanges, ...routeChanges],
+  };
+}
+
+/** What listens for routes was made at the start: they stay as they were if more than their prices and tokens differs. */
+function withServedRoutes(started: JobsConfig, next: JobsConfig): JobsConfig {
+  if (isDeepStrictEqual(fixedParts(started.routes), fixedParts(next.routes))) return next;
+  const jobPrices = new Map(next.jobPrices);
+  for (const key of next.routes?.all.keys() ?? []) if (!started.routes?.all.has(key)) jobPrices.delete(key);
+  for (const key of started.routes?.all.keys() ?? []) {
+    const price = next.routes?.all.has(key) ? next.jobPrices.get(key) : started.jobPrices.get(key);
+    if (price) jobPrices.set(key, price);
+  }
+  return { ...next, routes: started.routes, jobPrices };
+}
+
+function fixedParts(routes: RoutesConfig | undefined): unknown {
+  const fixed = (route: RouteConfig) => ({ ...route, price: undefined, tokens: undefined });
+  return routes && { ...routes, all: new Map([...routes.all].map(([key, route]) => [key, fixed(route)])) };
 }
 
 /** A runner of the start with the tokens that it has in the new configuration. */

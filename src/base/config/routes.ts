@@ -11,7 +11,7 @@ import type { RootTable } from './root.ts';
 import { checkUnserved } from './runners.ts';
 import { rotatingSecret } from './secret-source.ts';
 import { ownSecretChars, readRotatingSecret } from './secrets.ts';
-import { type ConfigOf, readTable, readTables, type Table } from './table.ts';
+import { type ConfigOf, readTable, readTables, reloadable, type Table } from './table.ts';
 import { baseUrl, bindAddress, privateBaseUrl } from './urls.ts';
 import {
   flag,
@@ -55,9 +55,9 @@ export const routeShape = {
     .describe('Methods that are sold'),
   path: pattern.describe('`:name` is one segment, `*` at the end the rest'),
   upstream: privateBaseUrl.describe('Gets paid requests; their path is appended'),
-  price: priceUsd
-    .optional()
-    .describe('Price in every token with a peg; or the job has one in `[job_prices]`'),
+  price: reloadable(priceUsd.optional()).describe(
+    'Price in every token with a peg; or the job has one in `[job_prices]`',
+  ),
   price_url: privateBaseUrl
     .optional()
     .describe(
