@@ -31,10 +31,11 @@ export function composeAlerts(
     const seen = await Promise.all(parts().map(async (part) => (await part.conditions?.()) ?? []));
     return [...seen.flat(), ...certificates.conditions(), ...notReady()];
   };
+  const isComplete = (): boolean => parts().every((part) => part.knowsConditions?.() ?? true);
   return {
     startOwnLoops() {
       const { repeatSecs } = config.alerts;
-      loops.push(startAlertReporter({ ...context, receivers, repeatSecs, conditions }));
+      loops.push(startAlertReporter({ ...context, receivers, repeatSecs, conditions, isComplete }));
     },
     startWorkers() {
       loops.push(startFollowUpCollector(context), startAlerter(context, receivers));

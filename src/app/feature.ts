@@ -69,6 +69,8 @@ export interface RunningFeature {
   underWay?(): number;
   /** What the operator is alerted about in it now. Throws if it cannot look. */
   conditions?(): Promise<readonly AlertCondition[]>;
+  /** False while a condition may hold that this process has not seen yet, as after its start: nothing is resolved meanwhile. */
+  knowsConditions?(): boolean;
   /** Finishes the accepted requests, also for clients that have disconnected, then stops the workers. */
   finish?(): Promise<void>;
   /** Ends requests that would not finish in time, while that can still be recorded. */

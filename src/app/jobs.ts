@@ -17,7 +17,7 @@ import type { JobsContext } from '../jobs/use-cases/context.ts';
 import { registerJobRoutes } from './job-routes.ts';
 import { createEventAllowance } from '../ledger/store/event-allowance.ts';
 import { issueQuote, type QuoteIssuer } from '../jobs/use-cases/issue-quote.ts';
-import { jobConditions } from '../jobs/use-cases/conditions.ts';
+import { arePeersKnown, jobConditions } from '../jobs/use-cases/conditions.ts';
 import { listingStatus } from '../jobs/use-cases/listings.ts';
 import { rateStatus } from '../jobs/use-cases/rates.ts';
 import { reloadEvent } from '../jobs/use-cases/reload.ts';
@@ -234,6 +234,7 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
     quotes: quoteIssuer(current),
     figures: () => figuresOf(current, status, read),
     conditions: () => jobConditions(context, status()),
+    knowsConditions: () => arePeersKnown(status()),
     startOwnLoops() {
       loops.push(monitor(), startRequestCounter(context), ...startListingFollower(current));
     },

@@ -40,11 +40,13 @@ const wellAgain: { readonly [K in AlertKind]: (subject: string) => string } = {
   dead_letters: (service) => `No dead letter of ${service} is left.`,
   runner_paused: (runner) => `The runner ${runner} gets calls again.`,
   calls_waiting: (service) => `Runners take the calls of ${service} again, or none waits.`,
-  deliveries_failing: (runner) => `The runner ${runner} has done a call.`,
+  deliveries_failing: (runner) =>
+    `The runner ${runner} has done a call, or its gateway was started again and has seen no failures since.`,
   broker_trouble: (broker) => `The broker ${broker} takes calls again.`,
   facilitator_trouble: (host) => `The facilitator ${host} answers again, and settles every accepted token.`,
   chain_trouble: (network) => `The RPC of ${network} answers again.`,
-  upstream_trouble: (host) => `The upstream ${host} can be reached again.`,
+  upstream_trouble: (host) =>
+    `The upstream ${host} can be reached again, or its gateway was started again and has not asked it since.`,
   outbox_full: () => 'There is room again for calls and for payments without an outcome.',
   database_away: () => 'The database can be reached and written again.',
   appends_refused: () => 'The database takes appends again.',

@@ -71,6 +71,11 @@ function lasts({ ok, since }: JobsStatus['facilitator']): boolean {
   return !ok && Date.now() - Date.parse(since) >= patienceMs;
 }
 
+/** Whether every peer that is asked all the time has given a useful answer, or none for so long that it is an alert. */
+export function arePeersKnown({ facilitator, chains }: JobsStatus): boolean {
+  return [facilitator, ...Object.values(chains)].every((peer) => peer.ok || lasts(peer));
+}
+
 /** It is asked also without a payment. An open circuit breaker refuses payments now. */
 function facilitatorTrouble({ facilitator, settings }: JobsContext, status: JobsStatus): AlertCondition[] {
   if (!facilitator.isCircuitOpen() && !lasts(status.facilitator)) return [];

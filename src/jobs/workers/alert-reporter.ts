@@ -29,6 +29,8 @@ export interface Reporting {
   readonly repeatSecs: number;
   /** What this process sees now. Throws if it cannot look. */
   readonly conditions: () => Promise<readonly AlertCondition[]>;
+  /** False while it may not have seen all that holds: then it resolves nothing. */
+  readonly isComplete?: () => boolean;
   /** How long the database takes no writes before the operator is alerted from memory. */
   readonly awayAfter?: typeof patience;
 }
@@ -89,8 +91,8 @@ export function startAlertReporter(reporting: Reporting): Loop {
   return startLoop(
     async () => {
       const seen = await within(databaseMs, conditions()).catch(() => late);
-      const isComplete = Array.isArray(seen);
-      const found = isComplete ? (seen as readonly AlertCondition[]) : [];
+      const hasLooked = Array.isArray(seen);
+      const found = hasLooked ? (seen as readonly AlertCondition[]) : [];
       const now = [...found, ...clockTrouble(lane.state.clockOffsetMs)];
       // what was told from memory, the operator knows by now: from this process or from another one
       const told = [...unwritten.values()].map(({ message, untold }) => ({
@@ -99,7 +101,7 @@ export function startAlertReporter(reporting: Reporting): Loop {
       }));
       const toldKeys = new Set(told.map(keyOf));
       const untold = now.filter((condition) => !toldKeys.has(keyOf(condition)));
-      const trouble = await report([...untold, ...told], isComplete);
+      const trouble = await report([...untold, ...told], hasLooked && (reporting.isComplete?.() ?? true));
       // what else the database keeps from working is not told beside it
       const others = now.filter(({ kind }) => kind !== 'gateway_not_ready');
       if (trouble) return tellFromMemory([...others, trouble]);
