@@ -1,4 +1,6 @@
 import type { EventData, LedgerEvent } from '../../ledger/rules/event.ts';
+import { foldQuote } from '../../payments/rules/quote-state.ts';
+import { remainingAtoms } from '../../payments/rules/refund.ts';
 import { isTriggeredStream } from '../../base/values/triggers/trigger.ts';
 import { findCall } from '../store/calls.ts';
 import { readStream } from '../../ledger/store/streams.ts';
@@ -20,8 +22,8 @@ import {
 export type DiscardRecord = Omit<EventData<'operator_discarded'>, 'call_id'>;
 
 export type DiscardResult =
-  /** `isPaid`: its refund is due. */
-  | { readonly kind: 'discarded'; readonly isPaid: boolean }
+  /** `none`: no payer paid for it. `refunded`: the whole payment. */
+  | { readonly kind: 'discarded'; readonly money: 'none' | 'refund_due' | 'refunded' }
   /** It was completed, discarded, or never paid. */
   | { readonly kind: 'not_found' }
   /** A runner has it under a lease: it can still be completed. */
@@ -44,10 +46,16 @@ export async function discardCall(
     data: { call_id: callId, attempt: call.attempt, reason: 'discarded' },
   };
   const outcome = await append(context, call, by, call.status === 'dead' ? [] : [dead]);
-  if (outcome === 'ok') return { kind: 'discarded', isPaid: !isTriggeredStream(call.stream) };
+  if (outcome === 'ok') return { kind: 'discarded', money: moneyOf(call) };
   if (outcome === 'stale' || (await findCall(context.db, callId))?.status !== 'leased')
     return discardCall(context, callId, by);
   return { kind: 'with_runner' };
+}
+
+function moneyOf({ stream, events }: ReadCall): 'none' | 'refund_due' | 'refunded' {
+  if (isTriggeredStream(stream)) return 'none';
+  const { payment } = foldQuote(events);
+  return payment && remainingAtoms(payment) === 0n ? 'refunded' : 'refund_due';
 }
 
 /** Gives a dead letter up. One that was requeued meanwhile stays in the queue. */
@@ -70,7 +78,7 @@ async function readCall({ db, pool }: Ledger, callId: number) {
   if (!named) return undefined;
   const { events } = await readStream(pool, named.stream);
   const call = await findCall(db, callId);
-  return call && { ...call, callId, version: events.at(-1)?.version ?? 0 };
+  return call && { ...call, callId, events, version: events.at(-1)?.version ?? 0 };
 }
 
 async function append(

@@ -125,12 +125,16 @@ export async function discard(args: readonly string[]): Promise<ExitCode> {
   return isMany ? discardMany(choice ?? {}, isDryRun, by, count) : discardOne(id, by);
 }
 
+const moneyTexts = {
+  none: 'A trigger made it, so no payer paid for it.',
+  refund_due: 'Its refund is due: see `tollbook refunds due`.',
+  refunded: 'Its payment was refunded.',
+} as const;
+
 async function discardOne(id: number, by: DiscardRecord): Promise<ExitCode> {
   const discarded = await withLedger((ledger) => discardCall(ledger, id, by));
   const { kind } = discarded;
-  if (kind === 'discarded' && discarded.isPaid)
-    say(`Call ${id} is given up. Its refund is due: see \`tollbook refunds due\`.`);
-  else if (kind === 'discarded') say(`Call ${id} is given up. A trigger made it, so no payer paid for it.`);
+  if (kind === 'discarded') say(`Call ${id} is given up. ${moneyTexts[discarded.money]}`);
   else if (kind === 'with_runner')
     fail(
       `A runner has call ${id} under a lease and may still complete it: pause the runner and try again later.`,

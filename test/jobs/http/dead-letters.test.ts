@@ -188,7 +188,10 @@ test('a dead letter that is requeued while it is given up is recorded in an orde
       return { ...ledger, pool };
     };
     // named by its id, a call that waits is given up as well
-    expect(await discardCall(overtaken(first), first, by)).toEqual({ kind: 'discarded', isPaid: true });
+    expect(await discardCall(overtaken(first), first, by)).toEqual({
+      kind: 'discarded',
+      money: 'refund_due',
+    });
     expect((await typesOf(database, first)).slice(2)).toEqual([
       'dead_lettered',
       'operator_requeued',

@@ -38,7 +38,8 @@ async function payForPath(
   say(
     answer.payment
       ? `${answer.status}: ${answer.payment.payer} paid in transaction ${answer.payment.transaction}`
-      : `${answer.status}: nothing was charged`,
+      : // whether anything was charged is for the gateway to say
+        `${answer.status}`,
   );
   say(answer.body.trimEnd());
   return answer.status < 400 ? exitCodes.done : exitCodes.notDone;

@@ -45,7 +45,9 @@ export async function ledgerInDatabase(
 ): Promise<LedgerSource> {
   const head =
     verifier &&
-    (asked === undefined ? await sealedHead(pool, verifier.name) : await readHead(pool, verifier.name, asked));
+    (asked === undefined
+      ? await sealedHead(pool, verifier.name)
+      : await readHead(pool, verifier.name, asked));
   if (verifier && !head)
     throw new ReconcileError(
       'no_checkpoint',

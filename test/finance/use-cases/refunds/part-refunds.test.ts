@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { devnetAddress, devnetKeys } from '../../../../src/devnet/accounts.ts';
 import { multicall3Address } from '../../../../src/devnet/chain.ts';
 import { foldQuote } from '../../../../src/payments/rules/quote-state.ts';
+import { discardCall } from '../../../../src/calls/use-cases/discard-call.ts';
 import { requeueCall } from '../../../../src/calls/use-cases/requeue-call.ts';
 import { projectToHead } from '../../../../src/audit/use-cases/projections/project.ts';
 import { listRefundsDue } from '../../../../src/finance/use-cases/refunds/list-refunds-due.ts';
@@ -67,6 +68,11 @@ describe('a payment that is refunded in part', () => {
     expect(await record(digest, another, { amount: part })).toMatchObject({
       code: 'refunded_before',
       detail: `${first} ${rest}`,
+    });
+    const by = { why: 'refunded', operator: 'ada' };
+    expect(await discardCall(ledger, Number(due?.call_id), by)).toEqual({
+      kind: 'discarded',
+      money: 'refunded',
     });
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });

@@ -133,7 +133,7 @@ describe('the call of a trigger', () => {
     await eventually(() => expect(runner.deliveries.length).toBeGreaterThanOrEqual(2));
     await dead();
     const by = { why: 'not needed', operator: 'ada' };
-    expect(await discardCall(context, callId, by)).toEqual({ kind: 'discarded', isPaid: false });
+    expect(await discardCall(context, callId, by)).toEqual({ kind: 'discarded', money: 'none' });
     await projectToHead(database);
     expect((await database.pool.query('select from tollbook.payment')).rowCount).toBe(0);
     await expectSound(database);
