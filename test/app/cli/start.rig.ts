@@ -129,7 +129,10 @@ describe('a running start', () => {
     expect(stream.stdout.match(/^data: \{"hour":/gm)).toHaveLength(4);
     expect(await earned(devnet)).toBe(before + 30_000n);
     const unknown = await tollbook(['pay', `${routes}/nowhere`]);
-    expect(unknown).toMatchObject({ code: 2, stdout: expect.stringContaining('404: nothing was charged') });
+    expect(unknown).toMatchObject({
+      code: 2,
+      stdout: expect.stringContaining('404, without a payment on record'),
+    });
     const [, upstream = ''] = /^free_upstream = "(.*)"$/m.exec(readFileSync(devnet.config, 'utf8')) ?? [];
     expect((await fetch(`${upstream}/weather/berlin`)).status).toBe(401);
   });

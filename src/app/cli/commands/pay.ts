@@ -38,8 +38,7 @@ async function payForPath(
   say(
     answer.payment
       ? `${answer.status}: ${answer.payment.payer} paid in transaction ${answer.payment.transaction}`
-      : // whether anything was charged is for the gateway to say
-        `${answer.status}`,
+      : `${answer.status}, without a payment on record: the answer says whether anything was charged`,
   );
   say(answer.body.trimEnd());
   return answer.status < 400 ? exitCodes.done : exitCodes.notDone;
