@@ -290,6 +290,9 @@ test('a user that owns the database and may not create roles migrates it without
   expect(first.notice).toContain('tollbook migrate');
   expect(await grantedWriterRole(url)).toBeUndefined();
   expect(await pendingMigrations(url)).toEqual([]);
+  // the owner asks the views, although there is no role for readers
+  for (const view of ['payment', 'refusal'])
+    expect((await withClient(url, (client) => client.query(`select * from audit.${view}`))).rows).toEqual([]);
   // again, and told again
   expect(await migrate(url)).toEqual({ ran: [], notice: first.notice });
   await admin.query(given);
