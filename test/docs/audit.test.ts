@@ -195,15 +195,14 @@ test("a reader's twenty questions get the answers that the ledger's events have"
   const database = await makeLedger();
   const answers = await Promise.all(queries.map((_, n) => ask(database, n + 1)));
   const answer = (number: number, ...keys: string[]) => pick(answers[number - 1]!, ...keys);
-  const payerOf = (n: number) => nameOf(n).payer;
   const quotes = [whole, alsoWhole, dead, requeued, late, refunded, delegated].map(streamOf);
 
   expect(answer(1, 'quote', 'payer', 'amount', 'symbol', 'job_index')).toEqual([
     ...quotes.map((quote, index) => {
       const n = [0, 1, 2, 3, 5, 6, 7][index]!;
-      return [quote, payerOf(n), `0.00${1 + (n % 3)}000`, 'USDC', String(n % 3)];
+      return [quote, nameOf(n).payer, `0.00${1 + (n % 3)}000`, 'USDC', String(n % 3)];
     }),
-    [recovered.stream, payerOf(8), '3.264000', 'USDC', null],
+    [recovered.stream, nameOf(8).payer, '3.264000', 'USDC', null],
   ]);
   expect(answer(2, 'quote', 'state', 'refunded')).toEqual([
     [streamOf(dead), 'dead_lettered', '0.000000'],

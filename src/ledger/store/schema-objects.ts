@@ -11,7 +11,10 @@ interface SchemaObject {
   readonly definition: string;
 }
 
-/** Tables with their columns, constraints, indexes and triggers, then functions and views. */
+/**
+ * Tables with their columns, constraints, indexes and triggers, then functions, then views: those of other schemas too, since `migrate` drops
+ * what others have built on its views.
+ */
 export async function readSchemaObjects(db: Kysely<unknown>): Promise<SchemaObject[]> {
   const { rows } = await sql<SchemaObject>`
     with own_table as (
@@ -32,8 +35,8 @@ export async function readSchemaObjects(db: Kysely<unknown>): Promise<SchemaObje
         from own_table t join pg_trigger on tgrelid = t.oid and not tgisinternal
       union all select 6, '', format('function %s', p.oid::regprocedure), pg_get_functiondef(p.oid)
         from pg_proc p where pronamespace::regnamespace::text = any (${ownSchemas})
-      union all select 7, '', format('view %s', oid::regclass), pg_get_viewdef(oid)
-        from pg_class where relkind = 'v' and relnamespace::regnamespace::text = any (${ownSchemas})
+      union all select 7, '', format('view %s.%I', relnamespace::regnamespace, relname), pg_get_viewdef(oid)
+        from pg_class where relkind in ('v', 'm') and relnamespace::regnamespace::text !~ '^(pg_|information_schema)'
     )
     select owner, name, definition from object order by kind, name collate "C"`.execute(db);
   return rows;

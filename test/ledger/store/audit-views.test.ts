@@ -37,7 +37,11 @@ test('an event that jsonb cannot hold is shown as its text, and hides no other e
     String.raw`{"name":"\ud800\ud83d\ude00"}`,
   ];
   const types = [
-    ...['quote_issued', 'settlement_started', 'payment_settled', 'payment_recovered', 'request_refused'],
+    'quote_issued',
+    'settlement_started',
+    'payment_settled',
+    'payment_recovered',
+    'request_refused',
     'refusals_counted',
   ];
   const stream = 'a-stream-whose-name-has-32-bytes';

@@ -127,11 +127,16 @@ test('a column and a function that views use can change, and the views come back
     '0100-wide': 'alter table tollbook.payment alter symbol type varchar(200)',
     'functions/projections': projections.replaceAll('p_bytes', 'p_other'),
   });
-  await withClient(url, (owner) => owner.query('create view audit.of_an_earlier_version as select 1'));
+  await withClient(url, (owner) =>
+    owner.query(
+      'create view audit.of_an_earlier_version as select 1; create view public.of_an_operator as select * from audit.payment',
+    ),
+  );
   expect(await rehearseMigration(url, { ...shared, folder })).toMatchObject({
     ran: ['0100-wide', 'functions/projections', 'functions/audit'],
     changes: [
       'drop view audit.of_an_earlier_version',
+      'drop view public.of_an_operator',
       'replace column tollbook.payment.symbol',
       'replace function tollbook.hex_text(bytea)',
     ],
