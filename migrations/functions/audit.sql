@@ -1,6 +1,8 @@
 -- What auditors read in SQL (docs/finance/audit.md). A view gives nobody a right: its reader needs that of each table (security_invoker),
 -- and the role of readers has none to secrets and to what clients sent and got.
 
+comment on schema audit is 'Views for people: docs/finance/audit.md explains them.';
+
 -- jsonb has no place for the character U+0000 and for half of a surrogate pair, which a JSON text may name by escapes. Without its escaped
 -- backslashes and its whole pairs, a text that still has one is not readable.
 create or replace function audit.is_readable(p_text text) returns boolean language sql immutable parallel safe as $$
@@ -17,6 +19,7 @@ $$;
 create or replace function audit.tokens(p_atoms numeric, p_decimals int) returns numeric language sql immutable parallel safe as $$
   select p_atoms * ('1e-' || p_decimals)::numeric
 $$;
+comment on function audit.tokens is 'An amount in atoms as a decimal number of tokens, exactly.';
 
 -- A time of an event's data, in Unix seconds; null of one that no clock shows, as a node may report it.
 create or replace function audit.time_of(p_secs bigint) returns timestamptz language sql immutable parallel safe as $$
@@ -39,7 +42,7 @@ create or replace function audit.events_of(p_stream text) returns setof audit.ev
   select seq, at, tollbook.stream_name(stream), version, type, audit.json_of(data)
   from tollbook.event where stream = tollbook.stream_key(p_stream) and lane_id = 1
 $$;
-comment on function audit.events_of is 'The events of one stream.';
+comment on function audit.events_of is 'The events of one stream, which it finds by an index.';
 
 create or replace view audit.as_of with (security_invoker) as
 select projection.seq, (select max(lane.seq) from tollbook.lane) as last_seq, projection.touched_at as updated_at
