@@ -114,7 +114,7 @@ async function outdated(
 
 async function storedViews(db: Kysely<unknown>): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
-    select format('%s.%s', relnamespace::regnamespace, relname) as name
+    select format('%s.%I', relnamespace::regnamespace, relname) as name
     from pg_class where relkind = 'v' and relnamespace::regnamespace::text = any (${ownSchemas})`.execute(db);
   return rows.map(({ name }) => name);
 }

@@ -129,13 +129,13 @@ test('a column and a function that views use can change, and the views come back
   });
   await withClient(url, (owner) =>
     owner.query(
-      'create view audit.of_an_earlier_version as select 1; create view public.of_an_operator as select * from audit.payment',
+      'create view audit."Of an earlier version" as select 1; create view public.of_an_operator as select * from audit.payment',
     ),
   );
   expect(await rehearseMigration(url, { ...shared, folder })).toMatchObject({
     ran: ['0100-wide', 'functions/projections', 'functions/audit'],
     changes: [
-      'drop view audit.of_an_earlier_version',
+      'drop view audit."Of an earlier version"',
       'drop view public.of_an_operator',
       'replace column tollbook.payment.symbol',
       'replace function tollbook.hex_text(bytea)',
