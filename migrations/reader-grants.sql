@@ -1,8 +1,8 @@
 -- What the role of accountants and dashboards may read. Left out are the receipt key, what clients sent and got, hashes of keys and tokens,
 -- users' webhooks with the secrets that sign for them, clients' callbacks, answers to gateways, and people, of whom it reads the operators' names and
 -- roles alone. Applied after grants.sql, where the role exists.
-grant usage on schema tollbook, identity to tollbook_reader;
-grant select on all tables in schema tollbook to tollbook_reader;
+grant usage on schema tollbook, identity, audit to tollbook_reader;
+grant select on all tables in schema tollbook, audit to tollbook_reader;
 revoke all on tollbook.secret, tollbook.call_body, tollbook.call_result, tollbook.callback, tollbook.account_webhook, tollbook.api_key,
   tollbook.operator_token, tollbook.lane_batch from tollbook_reader;
 grant select (key_id, account_id, name, models, cap, spent, budget, budget_period, budget_from, budget_spent, budget_used, created_at,

@@ -838,6 +838,11 @@ create table tollbook.worker_process (
   constraint worker_process_pkey PRIMARY KEY (process_id)
 );
 
+create function audit.events_of(p_stream text) returns SETOF audit.event language sql stable; -- f21d1c4a8d3d47a8
+create function audit.is_readable(p_text text) returns boolean language sql immutable; -- b5aad6820bf58072
+create function audit.json_of(p_text text) returns jsonb language sql stable; -- 5c1a9811071a8b4d
+create function audit.time_of(p_secs bigint) returns timestamp with time zone language sql immutable; -- a74e0a44aa40baf4
+create function audit.tokens(p_atoms numeric, p_decimals integer) returns numeric language sql immutable; -- 6d2a31f7217f16f8
 create function identity.is_admin(p_name text) returns boolean language sql stable; -- d32f158ac29ed244
 create function identity.link_wallet(p_address text, p_chain_id bigint, p_user_id uuid) returns uuid language plpgsql volatile; -- 9f964f7c53af84c4
 create function identity.take_guess(p_user_id uuid, p_subjects text[], p_free integer[], OUT wait_ms bigint, OUT guesses integer) returns record language plpgsql volatile; -- 456b02af1cf1796e
@@ -982,6 +987,119 @@ create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay
 create function tollbook.whole_number(p_text text) returns numeric language sql immutable; -- e5d972ffcfd38e58
 create function tollbook.worker_heartbeat(p_process uuid) returns void language sql volatile security definer; -- bb7c6b59113e9890
 
+create view audit.as_of with (security_invoker=true); -- How far audit.payment and audit.call have come. They follow the events within moments while a gateway runs. One row.
+--   seq bigint: The last event that they contain.
+--   last_seq bigint: The last event of the ledger.
+--   updated_at timestamp with time zone: When they were written last.
+create view audit.call with (security_invoker=true); -- Every call that a payment paid for. A read model, as audit.payment. Calls of triggers are the events call_triggered.
+--   call_id bigint: Its number.
+--   payment_seq bigint: Its payment: seq in audit.payment.
+--   quote text: The stream of its events and of its payment's.
+--   service_id bigint: Of its job.
+--   job_index bigint: Of its job.
+--   status text: enqueued, delivered (a runner has it), completed or dead_lettered.
+--   attempts integer: How often a runner has got it.
+--   enqueued_at timestamp with time zone: When its payment was settled and it was released.
+--   ended_at timestamp with time zone: When it was completed or dead-lettered. Null: it was not.
+create view audit.caller_nonce with (security_invoker=true); -- The nonces that callers of restricted jobs have used, each once for a job. A nonce is free again once its payment can never land.
+--   caller text: The address that signed the request.
+--   service_id bigint: Of the job that it called.
+--   job_index bigint: Of the job that it called.
+--   nonce_sha256 text: 0x and the SHA-256 of the nonce, whose text the ledger does not keep.
+--   quote text: The quote whose payment has used it.
+--   used_at timestamp with time zone: When that payment was started.
+create view audit.event with (security_invoker=true); -- Every event. Narrow it by seq or at, which have indexes; for one stream ask audit.events_of.
+--   seq bigint: Its number in the ledger: from 1, without gaps.
+--   at timestamp with time zone: When it was recorded, by the database's clock. It never goes back.
+--   stream text: What it is about: the digest of a quote (0x and 64 digits), or another name such as account:7.
+--   version integer: Its number in its stream: from 1, without gaps.
+--   type text: What has happened.
+--   data jsonb: The facts. {"unreadable": TEXT} where jsonb cannot hold them: an escaped U+0000 or half of a surrogate pair.
+create view audit.payment with (security_invoker=true); -- Every payment that was started or recovered, in its present state. A read model: it follows the events within moments, and audit.as_of says up to which.
+--   seq bigint: The event that started or recovered it: settlement_started or payment_recovered.
+--   at timestamp with time zone: When that was recorded.
+--   quote text: The stream of its events: the digest of its quote, which is the invoice number; of a recovered payment the hash of its fingerprint.
+--   quote_source text: pricing: the pricing service issued the quote. Null: a 402 answer did, or the quote is lost.
+--   service_id bigint: Of the job that was paid for. Null: a recovered payment without a job.
+--   job_index bigint: Of the job that was paid for.
+--   network text: The chain, such as eip155:8453.
+--   asset text: The token's contract.
+--   symbol text: The token's name.
+--   amount_atoms numeric: In atoms, the token's smallest unit.
+--   amount numeric: In tokens, with all their decimals.
+--   payer text: Whose tokens paid.
+--   pay_to text: The operator's address that got them.
+--   state text: authorized, settling, settlement_unknown, settlement_failed or settled; once its call is enqueued enqueued, delivered (a runner has it), completed or dead_lettered; refunded once all of it was given back.
+--   settled_at timestamp with time zone: When the settlement was recorded. Null: it is not settled.
+--   transaction text: The transaction of its transfer.
+--   block_number numeric: The block that has the transfer. Null: only the facilitator reported it so far.
+--   call_id bigint: The call that it paid for, in audit.call.
+--   delivered_at timestamp with time zone: When the call was completed. Null: it was not.
+--   refund_due text: Why money is owed to the payer. Null: none is.
+--   refund_due_since timestamp with time zone: Since when.
+--   refund_started_at timestamp with time zone: When an operator started a refund that has not ended.
+--   refunded_at timestamp with time zone: When the last refund was recorded.
+--   refund_transaction text: The transaction of that refund.
+--   refunded_atoms numeric: How much of it was given back, in atoms.
+--   refunded numeric: The same in tokens.
+--   last_seq bigint: The last event that changed it.
+create view audit.quote with (security_invoker=true); -- Every quote that is on record with its terms. Unpaid quotes may be only counted, by the events quotes_issued.
+--   seq bigint: Its event.
+--   at timestamp with time zone: When it was recorded: if it was only counted before, when it was paid.
+--   quote text: Its digest, which names its stream.
+--   service_id bigint: Of its job.
+--   job_index bigint: Of its job.
+--   price_wei numeric: The job's price, in units of 10^-18.
+--   options jsonb: The ways to pay it, in their order: network, asset, symbol, decimals, amount in atoms, pay_to, and for credit credit_micros. An option that was not known when the quote was recorded is its hash.
+--   requester text: The only address that may pay it. Null: any may.
+--   inputs_hash text: The hash of the only body that it is for. Null: it is for any.
+--   issued_at timestamp with time zone: When it was issued.
+--   expires_at timestamp with time zone: Until when it could be paid.
+--   source text: pricing: the pricing service issued it. Null: a 402 answer did.
+--   was_counted boolean: A quotes_issued counted it before it was recorded.
+create view audit.refusal with (security_invoker=true); -- Refused requests that are on record. Nothing was charged for them. Trials (dry_run_…) and sign-ins are only in audit.event.
+--   seq bigint: Its event.
+--   at timestamp with time zone: When it was recorded.
+--   type text: payment_rejected, request_refused, auth_denied, payment_replay_denied, nonce_replay_denied, enqueue_failed or chat_refused.
+--   requests bigint: 1. More, and nothing but the type: refusals of one second that were only counted, because a client was over its budget, the ledger full, or strangers beyond their allowance.
+--   reason text: Why: a code. Of payment_replay_denied what was used before: payment, quote or payment_identifier. Null for nonce_replay_denied.
+--   service_id bigint: Of the job.
+--   job_index bigint: Of the job.
+--   caller text: Who asked: the address of a restricted job's caller; of chat_refused api_key, session, spend_auth or anonymous.
+--   nonce_sha256 text: Of nonce_replay_denied: 0x and the SHA-256 of the nonce that was used before.
+--   used_by_quote text: The quote whose payment has used that nonce. Null if an earlier version recorded it: audit.caller_nonce has it.
+--   payer text: Whose payment was refused.
+--   payment_nonce text: Of the payment that was refused.
+--   quote text: The quote that the refused request named.
+--   account_id bigint: Of chat_refused: whose credit.
+create view audit.settlement with (security_invoker=true); -- Every step of every settlement, from the events.
+--   seq bigint: Its event.
+--   at timestamp with time zone: When it was recorded.
+--   quote text: The stream of the payment's events, as in audit.payment.
+--   type text: settlement_started; payment_settled; settlement_confirmed: the chain shows what a facilitator had reported; settlement_unknown; settlement_failed; settlement_disproved and settlement_reorged: it is unknown again; settlement_overdue; operator_settlement_resolved; payment_recovered: found on the chain without a call.
+--   network text: The chain.
+--   asset text: The token's contract.
+--   symbol text: The token's name.
+--   amount_atoms numeric: The payment's amount in atoms.
+--   amount numeric: The same in tokens.
+--   payer text: Whose tokens pay.
+--   pay_to text: The operator's address that gets them.
+--   payment_nonce text: Of the payer's authorization, which the chain accepts once.
+--   transaction text: The transaction, if the event names one.
+--   block_number numeric: The block that has it, if the event names one.
+--   block_hash text: Of that block.
+--   log_index bigint: The transfer's place in that block.
+--   block_time timestamp with time zone: The time of that block, if the node told it.
+--   reason text: Why it failed or is unknown: a code.
+--   evidence text: Of payment_settled who says so: facilitator, chain or operator. Of operator_settlement_resolved what the operator wrote.
+--   paid boolean: Of operator_settlement_resolved: what the operator decided.
+--   operator text: Of operator_settlement_resolved: who.
+
+grant execute on function audit.events_of(text) to tollbook_reader;
+grant execute on function audit.is_readable(text) to tollbook_reader;
+grant execute on function audit.json_of(text) to tollbook_reader;
+grant execute on function audit.time_of(bigint) to tollbook_reader;
+grant execute on function audit.tokens(numeric,integer) to tollbook_reader;
 grant execute on function identity.is_admin(text) to tollbook_writer;
 grant execute on function identity.link_wallet(text,bigint,uuid) to tollbook_writer;
 grant execute on function identity.take_guess(uuid,text[],integer[]) to tollbook_writer;
@@ -1109,10 +1227,19 @@ grant execute on function tollbook.take_unsettled(integer) to tollbook_writer;
 grant execute on function tollbook.unused_result_uploads(integer) to tollbook_writer;
 grant execute on function tollbook.watch_payout(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.worker_heartbeat(uuid) to tollbook_writer;
+grant usage on schema audit to tollbook_reader;
 grant usage on schema identity to tollbook_reader;
 grant usage on schema identity to tollbook_writer;
 grant usage on schema tollbook to tollbook_reader;
 grant usage on schema tollbook to tollbook_writer;
+grant select on table audit.as_of to tollbook_reader;
+grant select on table audit.call to tollbook_reader;
+grant select on table audit.caller_nonce to tollbook_reader;
+grant select on table audit.event to tollbook_reader;
+grant select on table audit.payment to tollbook_reader;
+grant select on table audit.quote to tollbook_reader;
+grant select on table audit.refusal to tollbook_reader;
+grant select on table audit.settlement to tollbook_reader;
 grant delete, insert, select, update on table identity."user" to tollbook_writer;
 grant delete, insert, select, update on table identity.credential to tollbook_writer;
 grant delete, insert, select, update on table identity.factor_guess to tollbook_writer;

@@ -77,6 +77,7 @@ test('with the roles of the page the owner migrates, the gateway appends and cha
       'select tollbook.leaf_text(event) from tollbook.event where stream = tollbook.stream_key(tollbook.stream_name(stream))',
     );
     expect(leaves).toHaveLength(2);
+    expect((await reader.query('select type, requests from audit.refusal')).rows).toHaveLength(2);
     for (const column of [
       'from tollbook.secret',
       'from tollbook.call_body',

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 
-const schemas = `in ('tollbook', 'identity')`;
+const schemas = `in ('tollbook', 'identity', 'audit')`;
 
 /**
  * The schema as text, read from the catalogs: the same on PostgreSQL 15 to 18. Functions as their signatures with a hash
- * of their text and settings; the migrator's own tables are left out.
+ * of their text and settings, views as their columns with the comments; the migrator's own tables are left out.
  */
 export async function dumpSchema(client: pg.Client): Promise<string> {
   const lines = [
@@ -13,7 +13,7 @@ export async function dumpSchema(client: pg.Client): Promise<string> {
     '',
   ];
   for (const table of await tables(client)) lines.push(...table, '');
-  lines.push(...(await functions(client)), '', ...(await grants(client)), '');
+  lines.push(...(await functions(client)), '', ...(await views(client)), '', ...(await grants(client)), '');
   return lines.join('\n');
 }
 
@@ -98,6 +98,17 @@ async function functions(client: pg.Client): Promise<string[]> {
   );
 }
 
+/** Their text is that of their file: how PostgreSQL prints it depends on its version. */
+async function views(client: pg.Client): Promise<string[]> {
+  return linesOf(
+    client,
+    `select format(E'create view %s with (%s); -- %s\\n%s', c.oid::regclass, array_to_string(c.reloptions, ', '), obj_description(c.oid),
+       string_agg(format('--   %I %s: %s', attname, format_type(atttypid, atttypmod), col_description(c.oid, attnum)), E'\\n' order by attnum)) as line
+     from pg_class c join pg_attribute on attrelid = c.oid and attnum > 0
+     where c.relnamespace::regnamespace::text ${schemas} and c.relkind = 'v' group by c.oid order by c.oid::regclass::text collate "C"`,
+  );
+}
+
 /** What others than the owner may do. PUBLIC may do nothing: a line of it would be a fault. */
 async function grants(client: pg.Client): Promise<string[]> {
   return linesOf(
@@ -109,7 +120,7 @@ async function grants(client: pg.Client): Promise<string[]> {
          where nspname ${schemas} and acl.grantee <> nspowner
        union all
        select format('table %s', c.oid::regclass), acl.* from pg_class c, aclexplode(c.relacl) acl
-         where c.relnamespace::regnamespace::text ${schemas} and c.relkind = 'r' and acl.grantee <> c.relowner
+         where c.relnamespace::regnamespace::text ${schemas} and c.relkind in ('r', 'v') and acl.grantee <> c.relowner
            and c.relname <> 'migration'
        union all
        select format('function %s', p.oid::regprocedure), acl.*

@@ -7,7 +7,7 @@ import {
 import type { Address } from '../../base/values/primitives.ts';
 import { recoverSigner } from '../../base/values/ethereum-signature.ts';
 import { type RefusalCode, refusals } from '../../base/errors/refusal.ts';
-import { isNonceUsed } from '../../payments/store/claims.ts';
+import { findNonceUse } from '../../payments/store/claims.ts';
 import { bytesToHex } from 'viem/utils';
 import type { Job, Restriction } from './catalog.ts';
 import type { JobsConfig } from '../../base/config/config.ts';
@@ -45,7 +45,14 @@ export type CallerRefusalCode =
 /** One check of a caller, and how it came out. */
 export interface CallerCheck<Code extends RefusalCode = CallerRefusalCode> {
   readonly name: 'caller' | 'signature' | 'nonce' | 'permission';
-  readonly result: { readonly kind: 'passed' } | { readonly kind: 'failed'; readonly code: Code };
+  readonly result:
+    | { readonly kind: 'passed' }
+    | {
+        readonly kind: 'failed';
+        readonly code: Code;
+        /** The quote whose payment has used the nonce. */
+        readonly usedBy?: string;
+      };
   /** For the dry run. */
   readonly detail: string;
 }
@@ -87,9 +94,10 @@ export async function* checkCaller(
       : await checkContractSignature(context, restriction, request, job, claim);
     yield signature;
     if (signature.result.kind === 'failed') return;
-    yield (await isNonceUsed(context.pool, caller, job, claim.nonce))
-      ? failed('nonce', 'signature_replay')
-      : passed('nonce', 'unused; a dry run does not use it');
+    const usedBy = await findNonceUse(context.pool, caller, job, claim.nonce);
+    yield usedBy === undefined
+      ? passed('nonce', 'unused; a dry run does not use it')
+      : failed('nonce', 'signature_replay', usedBy);
   }
   yield await checkPermission(context, restriction, job.serviceId, caller);
 }
@@ -145,6 +153,11 @@ export function passed(name: CallerCheck['name'], detail: string): CallerCheck<n
   return { name, result: { kind: 'passed' }, detail };
 }
 
-export function failed<Code extends RefusalCode>(name: CallerCheck['name'], code: Code): CallerCheck<Code> {
-  return { name, result: { kind: 'failed', code }, detail: refusals[code].sentence };
+export function failed<Code extends RefusalCode>(
+  name: CallerCheck['name'],
+  code: Code,
+  usedBy?: string,
+): CallerCheck<Code> {
+  const result = { kind: 'failed', code, ...(usedBy === undefined ? {} : { usedBy }) } as const;
+  return { name, result, detail: refusals[code].sentence };
 }

@@ -293,7 +293,7 @@ async function checkVerified(
   if (waitSecs > 0) return rateLimited(waitSecs);
   if (job.restriction && found) {
     for await (const { result } of checkCaller(context, request, job, job.restriction, found)) {
-      if (result.kind === 'failed') return callerRefusal(request, job, result.code, verified, found);
+      if (result.kind === 'failed') return callerRefusal(request, job, result, verified, found);
     }
   }
   const caller = job.restriction &&
@@ -311,12 +311,12 @@ async function checkVerified(
 function callerRefusal(
   request: BoundRequest,
   job: Job,
-  code: CallerRefusalCode,
+  { code, usedBy }: { readonly code: CallerRefusalCode; readonly usedBy?: string },
   { digest, payment, state, opening }: VerifiedPayment,
   { caller, claim }: FoundCaller,
 ): JobRefusal {
-  if (code === 'signature_replay' && claim)
-    return callerNonceReplay(digest, payment, { job, caller, nonce: claim.nonce });
+  if (usedBy !== undefined && claim)
+    return callerNonceReplay(digest, payment, { job, caller, nonce: claim.nonce, usedBy });
   // the quote of a version 1 payment does not exist yet: it is written with the start
   return callerDenied(request, job, code, {
     digest,

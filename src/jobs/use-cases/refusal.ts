@@ -138,24 +138,22 @@ export function paymentReplay({ network, payer, nonce, terms }: DecodedPayment):
   return inRequest('payment_replay', event);
 }
 
-/** A caller's nonce that another payment has used. */
-export function callerNonceReplay(digest: Hex, payment: SignedPayment, used: UsedNonce): ErrorRefusal {
-  return inRequest('signature_replay', nonceReplayDenied(digest, payment, used));
-}
-
 /** A nonce is used once by its caller on a job. */
-export interface UsedNonce {
+interface UsedNonce {
   readonly job: JobId;
   readonly caller: Address;
   readonly nonce: string;
+  /** The quote whose payment has used it. */
+  readonly usedBy: string;
 }
 
-export function nonceReplayDenied(
+/** A caller's nonce that another payment has used. */
+export function callerNonceReplay(
   digest: Hex,
   payment: SignedPayment,
-  { job, caller, nonce }: UsedNonce,
-): RefusalEvent {
-  return {
+  { job, caller, nonce, usedBy }: UsedNonce,
+): ErrorRefusal {
+  return inRequest('signature_replay', {
     type: 'nonce_replay_denied',
     data: {
       ...ofPayment(payment),
@@ -164,8 +162,9 @@ export function nonceReplayDenied(
       job_index: job.jobIndex,
       caller,
       caller_nonce_sha256: sha256(nonce),
+      used_by_quote: usedBy,
     },
-  };
+  });
 }
 
 interface DeniedCaller {

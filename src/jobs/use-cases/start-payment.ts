@@ -23,9 +23,9 @@ import type { BoundRequest } from './job-request.ts';
 import { attemptSecs, isAnsweredFirst, startMarginSecs } from './routes/route-request.ts';
 import {
   authPassed,
+  callerNonceReplay,
   enqueueFailed,
   type JobRefusal,
-  nonceReplayDenied,
   rejectedPayment,
   unrecordedRefusal,
 } from './refusal.ts';
@@ -75,7 +75,7 @@ export async function startPayment(
   job: Job,
   checked: CheckedPayment,
 ): Promise<PaymentStart> {
-  const { digest, payment } = checked;
+  const { digest, payment, caller } = checked;
   // one quote, one payment: whatever the checks before have let pass
   if (checked.state.payment) return { kind: 'stream_moved', digest };
   const kept = await keepRequest(context, request);
@@ -98,7 +98,14 @@ export async function startPayment(
     case 'full':
       return enqueueFailed(job, digest, 'lane_full');
     case 'lost':
-      // the append itself recorded the refusal of a used payment, id or nonce; a taken quote is looked at again
+      if (outcome.claim === 'caller_nonce' && caller?.nonce !== undefined)
+        return callerNonceReplay(digest, payment, {
+          job,
+          caller: caller.address,
+          nonce: caller.nonce,
+          usedBy: outcome.stream,
+        });
+      // the append itself recorded the refusal of a used payment or id; a taken quote is looked at again
       if (!isReplayed(outcome.claim)) return { kind: 'stream_moved', digest };
       if (outcome.claim === 'payment' && checked.isUnread) return { kind: 'stream_moved', digest };
       return unrecordedRefusal(replayCodes[outcome.claim]);
@@ -151,7 +158,6 @@ export async function append(
 
 const replayCodes = {
   payment: 'payment_replay',
-  caller_nonce: 'signature_replay',
   payment_id: 'payment_identifier_conflict',
   transfer: 'payment_replay',
 } as const;
@@ -207,7 +213,6 @@ function startCommand(
   const replayDenied = (claim: 'payment' | 'payment_identifier'): LedgerEvent => {
     return { type: 'payment_replay_denied', data: { claim, ...ofPayment(payment), quote_digest: digest } };
   };
-  const used = caller?.nonce === undefined ? undefined : { job, caller: caller.address, nonce: caller.nonce };
   return {
     stream: digest,
     expect: state.version,
@@ -218,11 +223,10 @@ function startCommand(
     claims: startClaims(request, job, checked, key),
     lost: {
       stream: request.stream,
-      // of the claims that it makes: each event is encoded for every payment
+      // of the claims that it makes: each event is encoded for every payment. That of a nonce names its user, which this append finds
       events: {
         // the look-up says first whether it is this very request's
         ...(isUnread ? {} : { payment: [replayDenied('payment')] }),
-        ...(used && { caller_nonce: [nonceReplayDenied(digest, payment, used)] }),
         ...(paymentId !== undefined && { payment_id: [replayDenied('payment_identifier')] }),
       },
     },

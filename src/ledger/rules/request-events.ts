@@ -105,6 +105,8 @@ export const requestEvents = {
       caller: address,
       /** SHA-256 of the nonce, as in `auth_passed`. */
       caller_nonce_sha256: hex32,
+      /** The quote of that other payment, whose stream it names; absent if an earlier version recorded it. */
+      used_by_quote: hex32.optional(),
     }),
     transition: note,
     counters: ['replay_denied', 'nonce_replay_denied'],

@@ -2,12 +2,13 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
+import { ownSchemas } from './schema-objects.ts';
 
-/** SQL functions of one family, with their triggers and grants. Applied again whenever the text changes. */
+/** SQL functions of one family, with their triggers or views and their grants. Applied again whenever the text changes. */
 interface FunctionFile {
   /** `functions/NAME`, without the ending. */
   readonly name: string;
-  /** The whole text without the grants: functions and triggers. */
+  /** The whole text without the grants: functions, triggers and views. */
   readonly definitions: string;
   readonly grants: readonly string[];
   /** Hex, of the whole text. */
@@ -15,14 +16,16 @@ interface FunctionFile {
   /** Qualified names of the functions that it defines; there are no overloads. */
   readonly functions: readonly string[];
   readonly triggers: readonly string[];
+  readonly views: readonly string[];
 }
 
 const grant = /^grant execute on function [^;]+;/gm;
 
+/** By their names; files with views last, since PostgreSQL defines no view before the functions that it uses. */
 async function readFunctionFiles(migrations: URL): Promise<FunctionFile[]> {
   const folder = new URL('functions/', migrations);
   const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).toSorted();
-  return Promise.all(
+  const files = await Promise.all(
     names.map(async (name) => {
       const text = await readFile(new URL(name, folder), 'utf8');
       const namesAfter = (words: string) =>
@@ -36,9 +39,11 @@ async function readFunctionFiles(migrations: URL): Promise<FunctionFile[]> {
         sha256: createHash('sha256').update(text).digest('hex'),
         functions: namesAfter('function'),
         triggers: namesAfter('trigger'),
+        views: namesAfter('view'),
       };
     }),
   );
+  return files.toSorted((a, b) => Math.sign(a.views.length) - Math.sign(b.views.length));
 }
 
 /** The names of the files whose text this database does not have. */
@@ -64,20 +69,18 @@ async function appliedHashes(db: Kysely<unknown>): Promise<ReadonlyMap<string, s
 }
 
 /**
- * Applies the files that have changed, and those whose functions are missing or have overloads in this database. Drops the functions and
- * triggers that no file defines any more. Sets no rights.
+ * Applies the files that have changed, and those whose functions are missing or have overloads in this database, or whose views are
+ * missing. Drops the functions, triggers and views that no file defines any more. Sets no rights.
  * Returns the names of the files that it applied or no longer found. To be called in a transaction.
  */
 export async function applyFunctionFiles(db: Kysely<unknown>, migrations: URL): Promise<string[]> {
   const files = await readFunctionFiles(migrations);
   const applied = await appliedHashes(db);
-  const before = await storedFunctions(db);
-  const isUnique = (name: string) => before.filter((stored) => stored.name === name).length === 1;
-  const changed = files.filter(
-    ({ name, sha256, functions }) => applied.get(name) !== sha256 || !functions.every(isUnique),
-  );
   const removed = [...applied.keys()].filter((name) => !files.some((file) => file.name === name));
-  if (changed.length === 0 && removed.length === 0) return [];
+  if (removed.length === 0 && (await outdated(db, files, applied)).length === 0) return [];
+  await dropViews(db);
+  const changed = await outdated(db, files, applied);
+  const before = await storedFunctions(db);
   await setBodyChecks(db, false);
   for (const file of changed) await define(db, file);
   await dropUndefined(db, files, staleFunctions(changed, before, await storedFunctions(db)));
@@ -91,6 +94,37 @@ export async function applyFunctionFiles(db: Kysely<unknown>, migrations: URL): 
   }
   await sql`delete from tollbook.function_file where name = any (${removed})`.execute(db);
   return [...changed.map(({ name }) => name), ...removed];
+}
+
+async function outdated(
+  db: Kysely<unknown>,
+  files: readonly FunctionFile[],
+  applied: ReadonlyMap<string, string>,
+): Promise<FunctionFile[]> {
+  const stored = await storedFunctions(db);
+  const present = await storedViews(db);
+  const isUnique = (name: string) => stored.filter((one) => one.name === name).length === 1;
+  return files.filter(
+    ({ name, sha256, functions, views }) =>
+      applied.get(name) !== sha256 ||
+      !functions.every(isUnique) ||
+      !views.every((view) => present.includes(view)),
+  );
+}
+
+async function storedViews(db: Kysely<unknown>): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select format('%s.%I', relnamespace::regnamespace, relname) as name
+    from pg_class where relkind = 'v' and relnamespace::regnamespace::text = any (${ownSchemas})`.execute(db);
+  return rows.map(({ name }) => name);
+}
+
+/**
+ * PostgreSQL changes no column and drops no function that a view uses. So all views go before anything else changes, with what others have
+ * built on them; {@link applyFunctionFiles} misses them and defines them again.
+ */
+export async function dropViews(db: Kysely<unknown>): Promise<void> {
+  for (const view of await storedViews(db)) await sql.raw(`drop view if exists ${view} cascade`).execute(db);
 }
 
 async function setBodyChecks(db: Kysely<unknown>, isOn: boolean): Promise<void> {
@@ -128,7 +162,7 @@ async function storedFunctions(db: Kysely<unknown>): Promise<StoredFunction[]> {
   const { rows } = await sql<StoredFunction>`
     select format('%s.%s', pronamespace::regnamespace, proname) as name, oid::regprocedure::text as signature,
       format('%s %s', oid, xmin) as version, prorettype = 'trigger'::regtype as "isOfTrigger"
-    from pg_proc where pronamespace::regnamespace::text in ('tollbook', 'identity')`.execute(db);
+    from pg_proc where pronamespace::regnamespace::text = any (${ownSchemas})`.execute(db);
   return rows;
 }
 
@@ -150,7 +184,7 @@ async function dropUndefined(
 ): Promise<void> {
   const { rows } = await sql<{ name: string; table: string }>`
     select tgname as name, tgrelid::regclass::text as table from pg_trigger join pg_proc on pg_proc.oid = tgfoid
-    where not tgisinternal and pronamespace::regnamespace::text in ('tollbook', 'identity')
+    where not tgisinternal and pronamespace::regnamespace::text = any (${ownSchemas})
       and not tgname::text = any (${files.flatMap(({ triggers }) => triggers)})`.execute(db);
   for (const { name, table } of rows)
     await sql`drop trigger ${sql.id(name)} on ${sql.raw(table)}`.execute(db);

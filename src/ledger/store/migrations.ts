@@ -4,8 +4,8 @@ import pg from 'pg';
 import { backOffMs } from '../../base/values/back-off.ts';
 import { pause } from '../../base/runtime/pause.ts';
 import { openPool, queriesOn } from './database.ts';
-import { applyFunctionFiles, changedFunctionFiles, functionGrants } from './function-files.ts';
-import { describeChanges, readSchemaObjects } from './schema-objects.ts';
+import { applyFunctionFiles, changedFunctionFiles, dropViews, functionGrants } from './function-files.ts';
+import { describeChanges, ownSchemas, readSchemaObjects } from './schema-objects.ts';
 import {
   createRoles,
   findRoles,
@@ -76,7 +76,7 @@ export interface Rehearsal {
   readonly ran: readonly string[];
   /** Files that run outside a transaction: they were not tried. */
   readonly notTried: readonly string[];
-  /** A line for each table, column, constraint, index, trigger and function that would be created, replaced or dropped. */
+  /** A line for each table, column, constraint, index, trigger, function and view that would be created, replaced or dropped. */
   readonly changes: readonly string[];
   /** From the first statement on: while {@link migrate} holds its locks for so long, appends may wait. */
   readonly ms: number;
@@ -212,6 +212,7 @@ async function neededMigrations(db: Kysely<unknown>, folder: URL): Promise<Migra
 async function applyAll(trx: Kysely<unknown>, folder: URL, roles: GrantedRoles): Promise<string[]> {
   await createMigrationTable(trx);
   const missing = await neededMigrations(trx, folder);
+  if (missing.length > 0) await dropViews(trx);
   for (const { name, text } of missing) {
     await sql.raw(text).execute(trx);
     await recordMigration(trx, name);
@@ -232,7 +233,9 @@ async function grantAll(
   { old, roles }: { readonly old: ReadonlySet<string>; readonly roles: GrantedRoles },
 ): Promise<void> {
   for (const role of old) await revokeAll(trx, role);
-  await sql`revoke execute on all functions in schema tollbook, identity from public`.execute(trx);
+  await sql`revoke execute on all functions in schema ${sql.raw(ownSchemas.join(', '))} from public`.execute(
+    trx,
+  );
   const names = roles.reader === undefined ? [grantsName] : [grantsName, readerGrantsName];
   const files = await Promise.all(names.map((name) => readFile(new URL(name, folder), 'utf8')));
   for (const text of [...(await functionGrants(folder)), ...files])

@@ -1,19 +1,25 @@
 import { type Kysely, sql } from 'kysely';
 
+/** The schemas that the migrations make. */
+export const ownSchemas = ['tollbook', 'identity', 'audit'];
+
 interface SchemaObject {
-  /** Its table; empty for tables and functions. */
+  /** Its table; empty for tables, functions and views. */
   readonly owner: string;
   /** With its kind, such as `column tollbook.lane.seq`. */
   readonly name: string;
   readonly definition: string;
 }
 
-/** Tables with their columns, constraints, indexes and triggers, then functions. */
+/**
+ * Tables with their columns, constraints, indexes and triggers, then functions, then views: those of other schemas too, since `migrate` drops
+ * what others have built on its views.
+ */
 export async function readSchemaObjects(db: Kysely<unknown>): Promise<SchemaObject[]> {
   const { rows } = await sql<SchemaObject>`
     with own_table as (
       select oid, oid::regclass::text as name from pg_class
-      where relkind = 'r' and relnamespace::regnamespace::text in ('tollbook', 'identity')
+      where relkind = 'r' and relnamespace::regnamespace::text = any (${ownSchemas})
     ), object as (
       select 1 as kind, '' as owner, 'table ' || name as name, '' as definition from own_table
       union all select 2, 'table ' || t.name, format('column %s.%I', t.name, attname),
@@ -28,7 +34,9 @@ export async function readSchemaObjects(db: Kysely<unknown>): Promise<SchemaObje
       union all select 5, 'table ' || t.name, format('trigger %I of %s', tgname, t.name), pg_get_triggerdef(pg_trigger.oid)
         from own_table t join pg_trigger on tgrelid = t.oid and not tgisinternal
       union all select 6, '', format('function %s', p.oid::regprocedure), pg_get_functiondef(p.oid)
-        from pg_proc p where pronamespace::regnamespace::text in ('tollbook', 'identity')
+        from pg_proc p where pronamespace::regnamespace::text = any (${ownSchemas})
+      union all select 7, '', format('view %s.%I', relnamespace::regnamespace, relname), pg_get_viewdef(oid)
+        from pg_class where relkind in ('v', 'm') and relnamespace::regnamespace::text !~ '^(pg_|information_schema)'
     )
     select owner, name, definition from object order by kind, name collate "C"`.execute(db);
   return rows;

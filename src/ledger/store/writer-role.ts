@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
 import { isDenied, readerRole, writerRole } from './database.ts';
+import { ownSchemas } from './schema-objects.ts';
 import { openSession } from './session.ts';
 
 /**
@@ -160,5 +161,7 @@ async function joinRole(db: Kysely<unknown>, name: string): Promise<boolean> {
 /** Takes all rights in our schemas from a role. */
 export async function revokeAll(db: Kysely<unknown>, role: string): Promise<void> {
   for (const objects of ['all functions in', 'all tables in', ''])
-    await sql`revoke all on ${sql.raw(objects)} schema tollbook, identity from ${sql.id(role)}`.execute(db);
+    await sql`revoke all on ${sql.raw(objects)} schema ${sql.raw(ownSchemas.join(', '))} from ${sql.id(role)}`.execute(
+      db,
+    );
 }

@@ -78,13 +78,13 @@ export async function readTransferHolders(
     streams.get(claimKey(transferClaim(network, transaction, logIndex, '')).toString('hex'));
 }
 
-/** Whether a payment has used a caller's nonce on a job. */
-export async function isNonceUsed(
+/** The quote whose payment has used a caller's nonce on a job. */
+export async function findNonceUse(
   pool: pg.Pool,
   caller: string,
   job: JobId,
   nonce: string,
-): Promise<boolean> {
+): Promise<string | undefined> {
   const { serviceId, jobIndex, nonceSha256 } = callerNonceClaim(caller, job, nonce);
   const used = await queriesOn(pool)
     .selectFrom('tollbook.caller_nonce')
@@ -94,5 +94,5 @@ export async function isNonceUsed(
     .where('job_index', '=', jobIndex)
     .where('nonce_sha256', '=', nonceSha256)
     .executeTakeFirst();
-  return used !== undefined;
+  return used?.stream;
 }

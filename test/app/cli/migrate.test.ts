@@ -7,7 +7,10 @@ import { withClient } from '../../support/database.ts';
 
 const serverUrl = inject('serverUrl');
 const numbered = sqlFilesIn('migrations').filter((name) => /^\d/.test(name));
-const all = [...numbered, ...sqlFilesIn('migrations/functions').map((name) => `functions/${name}`)];
+const files = sqlFilesIn('migrations/functions').map((name) => `functions/${name}`);
+const views = 'functions/audit';
+/** In their order: views use functions of every file. */
+const all = [...numbered, ...files.filter((name) => name !== views), views];
 
 function sqlFilesIn(folder: string): string[] {
   return readdirSync(folder)
@@ -84,7 +87,9 @@ test('a dry run prints what a run would change, or its error, and leaves the dat
     stdout: 'The database is up to date.\n',
   });
   await query(url, `update tollbook.function_file set sha256 = '' where name = 'functions/clock'`);
-  expect((await tollbook(['migrate', '--dry-run'], env)).stdout).toMatch(/^Ran functions\/clock in .*\.\n$/);
+  expect((await tollbook(['migrate', '--dry-run'], env)).stdout).toMatch(
+    /^Ran functions\/clock, functions\/audit in .*\.\n$/,
+  );
 });
 
 test('of several concurrent runs one applies every migration, and all of them succeed', async () => {
@@ -139,7 +144,10 @@ test('a function file whose text has changed is applied again, and a gateway ref
   );
   const { stderr } = await serve(url).ended;
   expect(stderr).toContain('lacks migrations (functions/lease_calls)');
-  expect(await tollbook(['migrate'], env)).toMatchObject({ code: 0, stdout: 'Ran functions/lease_calls.\n' });
+  expect(await tollbook(['migrate'], env)).toMatchObject({
+    code: 0,
+    stdout: 'Ran functions/lease_calls, functions/audit.\n',
+  });
   const { rows } = await query(
     url,
     `select oid::regprocedure::text || ' ' || pg_get_function_result(oid) as name from pg_proc

@@ -178,13 +178,14 @@ test('of twenty concurrent payments with one nonce one is accepted, nineteen are
   expect(again).toMatchObject({ status: 202, json: { call_id: answers[taken]?.json.call_id } });
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, replay_denied: 19 });
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  // each event names the caller, the hash of the nonce and the job, so that its reader knows what was used again
+  // each event names the caller, the hash of the nonce, the job and the quote that has used it: its reader need follow nothing
   const denied = events.filter(({ type }) => type === 'nonce_replay_denied').map(({ data }) => data);
   const used = {
     service_id: 1,
     job_index: 1,
     caller: permitted.address.toLowerCase(),
     caller_nonce_sha256: sha256('only-once'),
+    used_by_quote: events.find(({ type }) => type === 'auth_passed')?.stream,
   };
   expect(denied).toEqual(Array.from({ length: 19 }, () => expect.objectContaining(used)));
 });

@@ -21,6 +21,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   auth_passed: ['caller_nonce_sha256'],
   operator_token_created: ['accounts'],
   payment_replay_denied: ['quote_digest', 'asset'],
+  nonce_replay_denied: ['used_by_quote'],
   payment_settled: ['block_number', 'block_hash', 'block_time', 'log_index'],
   settlement_unknown: ['transaction'],
   settlement_confirmed: ['block_time'],

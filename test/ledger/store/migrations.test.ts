@@ -64,7 +64,7 @@ test('migrations, functions and grants are one transaction without a limit of ti
   }
   const repaired = filesWith({ ...good, 'functions/extra': functionFile(extraSql('')) });
   const { ran } = await migrate(url, { ...shared, folder: repaired });
-  expect(ran).toEqual(['0100-good', 'functions/extra']);
+  expect(ran).toEqual(['0100-good', 'functions/extra', 'functions/audit']);
   expect((await pool.query('select ms, tollbook.extra() from tollbook.extra')).rows).toEqual([
     { ms: '0', extra: 1 },
   ]);
@@ -98,7 +98,7 @@ test('whatever changed in the form of a function, migrate leaves one of each nam
   }
   await withClient(url, (owner) => owner.query('grant insert, delete on tollbook.event to tollbook_writer'));
   const { ran } = await migrate(url, shared);
-  expect(ran).toEqual(['functions/extra']);
+  expect(ran).toEqual(['functions/audit', 'functions/extra']);
   expect(await stateOf(url)).toEqual(fresh);
 });
 
@@ -108,8 +108,44 @@ test('a function that an earlier fault left in two forms, or without any, is rep
   await withClient(url, (owner) =>
     owner.query(`${extraSql('').replace('extra', 'append')} drop function tollbook.hold_leases`),
   );
-  expect((await migrate(url, shared)).ran).toEqual(['functions/append', 'functions/hold_leases']);
+  expect((await migrate(url, shared)).ran).toEqual([
+    'functions/append',
+    'functions/hold_leases',
+    'functions/audit',
+  ]);
   expect(await stateOf(url)).toEqual(fresh);
+});
+
+/** The lines of a dump about the schema `audit` other than columns. */
+const linesOfViews = (text: string) => text.match(/^(?:create|grant) .* audit\..*$/gm);
+
+test('a column and a function that views use can change, and the views come back as their file has them, with their rights', async () => {
+  const { url } = await createDatabase();
+  const before = await stateOf(url);
+  const projections = readFileSync('migrations/functions/projections.sql', 'utf8');
+  const folder = filesWith({
+    '0100-wide': 'alter table tollbook.payment alter symbol type varchar(200)',
+    'functions/projections': projections.replaceAll('p_bytes', 'p_other'),
+  });
+  await withClient(url, (owner) =>
+    owner.query(
+      'create view audit."Of an earlier version" as select 1; create view public.of_an_operator as select * from audit.payment',
+    ),
+  );
+  expect(await rehearseMigration(url, { ...shared, folder })).toMatchObject({
+    ran: ['0100-wide', 'functions/projections', 'functions/audit'],
+    changes: [
+      'drop view audit."Of an earlier version"',
+      'drop view public.of_an_operator',
+      'replace column tollbook.payment.symbol',
+      'replace function tollbook.hex_text(bytea)',
+    ],
+  });
+  await migrate(url, { ...shared, folder });
+  const { schema } = await stateOf(url);
+  expect(linesOfViews(schema)).toEqual(linesOfViews(before.schema));
+  expect(linesOfViews(schema)).toContain('grant select on table audit.payment to tollbook_reader;');
+  expect(schema).toContain('--   symbol character varying(200): ');
 });
 
 test('a rehearsal names every change and what it cannot try, fails where migrate would, and changes nothing', async () => {
@@ -123,7 +159,7 @@ test('a rehearsal names every change and what it cannot try, fails where migrate
     'functions/hold_leases': '',
   });
   expect(await rehearseMigration(url, { ...shared, folder })).toEqual({
-    ran: ['0100-table', 'functions/clock', 'functions/hold_leases'],
+    ran: ['0100-table', 'functions/clock', 'functions/hold_leases', 'functions/audit'],
     notTried: ['0101-index'],
     changes: [
       expect.stringMatching(/^drop column tollbook\.call_progress\.fraction$/),
@@ -157,7 +193,7 @@ test('a migration that waits for a lock holds appends up only briefly, and is ap
   expect(Math.max(...waits)).toBeLessThan(soonMs(0));
   expect(isDone).toBe(false);
   await reader.query('commit');
-  expect((await migrating).ran).toEqual(['0100-wide']);
+  expect((await migrating).ran).toEqual(['0100-wide', 'functions/audit']);
 });
 
 test('a file that says so runs outside a transaction after all others: appends continue, and gateways start without it', async () => {
@@ -259,6 +295,9 @@ test('a user that owns the database and may not create roles migrates it without
   expect(first.notice).toContain('tollbook migrate');
   expect(await grantedWriterRole(url)).toBeUndefined();
   expect(await pendingMigrations(url)).toEqual([]);
+  // the owner asks the views, although there is no role for readers
+  for (const view of ['payment', 'refusal'])
+    expect((await withClient(url, (client) => client.query(`select * from audit.${view}`))).rows).toEqual([]);
   // again, and told again
   expect(await migrate(url)).toEqual({ ran: [], notice: first.notice });
   await admin.query(given);

@@ -37,7 +37,7 @@ test('every function file defines its functions in the form that `migrate` recog
   const { rows } = await database.asOwner((owner) =>
     owner.query<{ name: string }>(
       `select format('%s.%s', pronamespace::regnamespace, proname) as name from pg_proc
-       where pronamespace in ('tollbook'::regnamespace, 'identity'::regnamespace)`,
+       where pronamespace in ('tollbook'::regnamespace, 'identity'::regnamespace, 'audit'::regnamespace)`,
     ),
   );
   const texts = await textsIn('migrations/functions/*');

@@ -1,0 +1,2 @@
+-- Views for people: functions/audit.sql defines them.
+create schema audit;
