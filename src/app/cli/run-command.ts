@@ -4,6 +4,7 @@ import { type ExitCode, exitCodes, exitLines, type OwnExits } from '../../base/t
 import { helpOf } from '../../base/terminal/command.ts';
 import { fail, notDone, say } from '../../base/terminal/terminal.ts';
 import { ConfigError } from '../../base/config/mistakes.ts';
+import { programVersion } from '../version.ts';
 import { BooksError } from '../../finance/rules/bookkeeping/books-error.ts';
 
 const allExits: OwnExits = {
@@ -12,13 +13,15 @@ const allExits: OwnExits = {
   wrongConfiguration: 'the configuration has mistakes: from serve, pricing and config check',
 };
 
+const longestName = Math.max(...Object.keys(commands).map(({ length }) => length));
+
 const usage = [
   'Usage: tollbook COMMAND [OPTIONS]',
   '',
-  ...Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(20)}${summary}`),
+  ...Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(longestName)}  ${summary}`),
   '',
   'DATABASE_URL, or the file that DATABASE_URL_FILE names, has the address of the database.',
-  '`tollbook COMMAND --help` describes one command.',
+  '`tollbook COMMAND --help` describes one command, and `tollbook --version` says which version this is.',
   '',
   ...exitLines(allExits),
 ].join('\n');
@@ -58,6 +61,10 @@ function named(name: string): Command | undefined {
 function answerNoCommand(first: string, second: string): ExitCode {
   if (['', '--help', '-h', 'help'].includes(first)) {
     say(usage);
+    return exitCodes.done;
+  }
+  if (['--version', '-v', 'version'].includes(first)) {
+    say(programVersion());
     return exitCodes.done;
   }
   return notDone(noCommand(first, second));

@@ -87,10 +87,13 @@ export const address = text(readAddress).meta({ type: 'address' });
 export const network = text(readNetwork).meta({ type: 'chain, as "eip155:8453"' });
 /** Tokens per native unit. */
 export const rate = decimal('3200.00', readRate);
+const priceForms =
+  'must be dollars, such as "0.01 USD", or wei as a string of digits, such as "1000000000000000"';
+
 /** A price in wei, above zero and below 2^128. */
 const priceWei = z
-  .string('must be wei as a string of digits, such as "1000000000000000"')
-  .regex(/^(?:0|[1-9]\d{0,38})$/, 'must be wei as a string of digits, such as "1000000000000000"')
+  .string()
+  .regex(/^(?:0|[1-9]\d{0,38})$/, priceForms)
   .transform(BigInt)
   .refine((wei) => wei > 0n && wei < 1n << 128n, 'must be above 0 and below 2^128 wei')
   .meta({ type: 'wei as digits, "1000000000000000"' });
@@ -99,7 +102,7 @@ const priceWei = z
 export const priceUsd = text(readUsd).meta({ type: 'dollars, as "0.01 USD"' });
 /** The price of a job: dollars, or wei. */
 export const jobPrice = z
-  .string('must be wei as a string of digits, such as "1000000000000000", or dollars, such as "0.01 USD"')
+  .string(priceForms)
   .transform((raw, context): JobPrice => {
     const isUsd = raw.endsWith(' USD');
     const read = (isUsd ? priceUsd : priceWei).safeParse(raw);

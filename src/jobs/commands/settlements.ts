@@ -1,3 +1,4 @@
+import { decimalText } from '../../base/values/entry.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { say } from '../../base/terminal/terminal.ts';
 import type { Ledger } from '../../ledger/store/ledger.ts';
@@ -27,7 +28,7 @@ export async function run(): Promise<ExitCode> {
     const ageSecs = Math.max(0, Math.round((Date.now() - since.getTime()) / 1_000));
     const reason = known?.reason ?? known?.status ?? 'not_in_the_ledger';
     const money = payment
-      ? `${payment.amount} atoms of ${payment.symbol} on ${payment.network} from ${payment.payer}`
+      ? `${decimalText(BigInt(payment.amount), payment.decimals)} ${payment.symbol} on ${payment.network} from ${payment.payer}`
       : '';
     const where = known?.call ? '  (its call is with a runner)' : '';
     say(`${quoteText(digest, quote.quote?.source)}  open for ${ageSecs} s  ${reason}${where}\n  ${money}`);

@@ -64,7 +64,7 @@ export function priceJson(context: Prices, job: Job): z.infer<typeof price> {
     ...(job.description === undefined ? {} : { description: job.description }),
     ...(job.route ? { methods: [...job.route.methods] } : {}),
     price: jobPriceText({ wei: job.priceWei, inUsd: job.inUsd }),
-    price_wei: String(job.priceWei),
+    ...(job.inUsd ? {} : { price_wei: String(job.priceWei) }),
     ...(job.priced ? { price_depends_on_request: true } : {}),
     invocation_mode: job.mode as Exclude<Job['mode'], 'disabled'>,
     ...(job.restriction ? { auth_mode: job.restriction.authMode } : {}),

@@ -193,11 +193,11 @@ export function jobUrl(publicUrl: string, job: JobId & Partial<Pick<Job, 'url'>>
 /** What is sold there, as offers name it. */
 export function jobResource(
   publicUrl: string,
-  job: JobId & Partial<Pick<Job, 'description' | 'url'>>,
+  job: JobId & Partial<Pick<Job, 'name' | 'description' | 'url'>>,
 ): OfferedResource {
   return {
     url: jobUrl(publicUrl, job),
-    description: job.description ?? `Job ${jobKey(job)}`,
+    description: job.description ?? job.name ?? `Job ${jobKey(job)}`,
     mimeType: 'application/json',
   };
 }

@@ -60,6 +60,7 @@ test('five answered questions write a configuration of at most 40 lines that is 
     jobs: { acceptedTokens: [tokenPresets['base/USDC']], routes: { publicUrl: 'https://api.example' } },
   });
   expect(filesIn(dir)).toEqual([
+    '.gitignore',
     'create-database.sql',
     ...['DATABASE_URL', 'PGPASSWORD', 'QUOTE_KEY', 'RECEIPT_KEY'].map((name) => `credentials/${name}`),
     'gateway.env',
@@ -105,6 +106,7 @@ test('an embedded database needs neither passwords nor an owner', async () => {
   const dir = path.join(temporaryFolder(), 'new');
   expect((await init(dir, { database: 'embedded', 'public-url': 'none' })).code).toBe(0);
   expect(filesIn(dir)).toEqual([
+    '.gitignore',
     'credentials/QUOTE_KEY',
     'credentials/RECEIPT_KEY',
     'gateway.env',

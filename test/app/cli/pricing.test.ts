@@ -85,7 +85,7 @@ test('all mistakes of prices and key are reported together, with their path and 
   for (const words of [
     `${config}:1  log_level: must be`,
     `${config}:3  job_prices.1.0: must be above 0`,
-    `${config}:4  job_prices.1.1: must be wei`,
+    `${config}:4  job_prices.1.1: must be dollars`,
     `${config}:5  job_prices.1.x: is not a job index`,
     'TOLLBOOK_OPERATOR_KEY  has no private key',
   ])

@@ -301,7 +301,7 @@ describe('prices', () => {
     await expect(failure).rejects.toThrow(
       'The configuration has 3 mistakes:\n' +
         '  conf/gateway.toml:19  limits.max_body_bytes: must be a whole number from 1 to 67108864\n' +
-        '  conf/prices.toml:3  1.0: must be wei as a string of digits, such as "1000000000000000"\n' +
+        '  conf/prices.toml:3  1.0: must be dollars, such as "0.01 USD", or wei as a string of digits, such as "1000000000000000"\n' +
         '  conf/prices.toml:4  1.x: is not a job index',
     );
   });

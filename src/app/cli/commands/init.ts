@@ -4,7 +4,7 @@ import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
 import { appCommands } from '../descriptions.ts';
 import { type Answers, type Ask, type Asked, askAll, questions, readFolder } from '../init/answers.ts';
-import { checkUnits } from '../init/units.ts';
+import { isInstalled, checkUnits } from '../init/units.ts';
 import { databaseFolder, type Starter, writeGateway } from '../init/write-files.ts';
 
 /** Asks what no option says, writes the files of a gateway, and says what to do next. */
@@ -48,6 +48,11 @@ function askOf(given: Readonly<Partial<Record<Asked, string>>>, lines: AsyncIter
   };
 }
 
+/** As a person types it: in a clone npm knows where it is. */
+function typedCommand(): string {
+  return isInstalled() ? 'tollbook' : 'npm run -s tollbook --';
+}
+
 /** Each step is a command, or says what only the operator can do. */
 function nextSteps(dir: string, answers: Answers, starter: Starter): string {
   const { publicUrl, network, sold } = answers;
@@ -69,7 +74,9 @@ function nextSteps(dir: string, answers: Answers, starter: Starter): string {
           `cp ${dir}/nginx.conf /etc/nginx/conf.d/tollbook.conf && nginx -t && nginx -s reload`,
         ]),
     ...(sold.kind === 'job' ? [`Give your runner the token ${tokenPlace}`] : []),
-    ...(isCompose ? [] : [`( set -a; . ${dir}/gateway.env; tollbook doctor --config ${dir}/tollbook.toml )`]),
+    ...(isCompose
+      ? []
+      : [`( set -a; . ${dir}/gateway.env; ${typedCommand()} doctor --config ${dir}/tollbook.toml )`]),
   ];
   const money = network.isTest ? 'Test money' : 'REAL MONEY';
   return [
@@ -80,14 +87,18 @@ function nextSteps(dir: string, answers: Answers, starter: Starter): string {
   ].join('\n');
 }
 
+/** Debian's superuser has no password, and enters from this machine alone. */
+function superuserOf(server: string | undefined): string {
+  const [host, port] = server?.split(':') ?? [];
+  if (host !== 'localhost') return `psql postgresql://SUPERUSER@${server}/postgres`;
+  return port === undefined ? 'su postgres -c psql' : `su postgres -c 'psql --port=${port}'`;
+}
+
 /** Makes the database, and starts the gateway on this machine. */
 function startSteps(dir: string, { databaseServer }: Answers, starter: Starter): string[] {
   const config = `--config ${dir}/tollbook.toml`;
   const isEmbedded = databaseServer === undefined;
-  const superuser =
-    databaseServer === 'localhost'
-      ? 'su postgres -c psql'
-      : `psql postgresql://SUPERUSER@${databaseServer}/postgres`;
+  const superuser = superuserOf(databaseServer);
   const database = isEmbedded
     ? []
     : [`${superuser} < ${dir}/create-database.sql && rm ${dir}/create-database.sql`];
@@ -99,7 +110,7 @@ function startSteps(dir: string, { databaseServer }: Answers, starter: Starter):
       'systemctl enable --now tollbook',
     ];
   const withVariables = (file: string, command: string): string =>
-    `( set -a; . ${dir}/${file}; tollbook ${command} )`;
+    `( set -a; . ${dir}/${file}; ${typedCommand()} ${command} )`;
   const options = isEmbedded ? ` --embedded ${databaseFolder(dir, starter)}` : '';
   return [
     ...database,

@@ -12,6 +12,7 @@ import { notDone, say, untilSignal } from '../../../base/terminal/terminal.ts';
 import { lockFolder } from '../../../devnet/folder-lock.ts';
 import { requireFreePorts } from '../../../devnet/ports.ts';
 import { startEmbeddedPostgres } from '../../../devnet/postgres.ts';
+import { pause } from '../../../base/runtime/pause.ts';
 import { migrate } from '../../../ledger/store/migrations.ts';
 import { createLogger } from '../../logger.ts';
 import { startGateway } from '../../start.ts';
@@ -86,6 +87,27 @@ async function startProxy(dir: string, request: Request, stops: (() => Promise<u
   const { routesUrl = '' } = gateway;
   say(whatIsSold(routesUrl, gateway.url, request.sold, payment, file, logFile));
   if (devnet) await payOnce(routesUrl, request.sold.routes, devnet);
+  else await warnOfPeers(gateway.url, payment, logFile);
+}
+
+const peersPatienceMs = 10_000;
+const askEveryMs = 500;
+
+/** A seller who sees only this terminal must know that nobody can pay yet. */
+async function warnOfPeers(
+  gatewayUrl: string,
+  { facilitatorUrl, rpcUrl }: Payment,
+  logFile: string,
+): Promise<void> {
+  const untilMs = performance.now() + peersPatienceMs;
+  while (performance.now() < untilMs) {
+    const { status } = (await (await fetch(`${gatewayUrl}/status`)).json()) as { status: string };
+    if (status === 'ok') return;
+    await pause(askEveryMs);
+  }
+  say(
+    `Warning: nobody can pay yet. The facilitator ${facilitatorUrl} or the RPC ${rpcUrl} gives no useful answer; ${path.relative('.', logFile)} says more.`,
+  );
 }
 
 /** The database of `DATABASE_URL`; if that is not set, one in the folder. */

@@ -52,8 +52,14 @@ export async function unitText(
   return lines.join('\n');
 }
 
+/** Whether it was started by the command of the package, not in a clone. */
+export function isInstalled(): boolean {
+  const [, started = ''] = process.argv;
+  return path.basename(started) === 'tollbook';
+}
+
 /** How a unit starts this program: the installed command, or in a clone Node with the source. */
 function thisCommand(): string {
   const [, started = ''] = process.argv;
-  return path.basename(started) === 'tollbook' ? started : `${process.execPath} ${thisProgram}`;
+  return isInstalled() ? started : `${process.execPath} ${thisProgram}`;
 }

@@ -87,6 +87,8 @@ async function hostFiles(dir: string, answers: Answers, starter: Starter): Promi
     ...(server === undefined ? [embeddedUrl] : []),
   ];
   const files: NewFile[] = [
+    // the folder may be in a repository
+    { name: '.gitignore', text: 'credentials/\nowner-credentials/\ncreate-database.sql\ndatabase/\n' },
     ...secretFiles('credentials', secrets),
     { name: 'gateway.env', text: `${variables.join('\n')}\n` },
   ];

@@ -86,7 +86,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     );
     say(
       `They are started: their calls are not delivered, and no other batch has them. Record them with \`tollbook refunds record --batch ${out} --tx …\`, ` +
-        `or give up what cannot be sent any more with \`tollbook refunds abandon --batch ${out}\`.`,
+        `or give up what cannot be sent any more with \`tollbook refunds abandon --batch ${out} --rpc …\`.`,
     );
     if (plan.isCut) say('More are due: make the next batch for them.');
     return exitCodes.done;

@@ -50,7 +50,7 @@ export const price = z
       .string()
       .describe('The price as a person reads it: in dollars, or in ether (10^18 wei).')
       .meta({ examples: ['0.01 USD'] }),
-    price_wei: wei.describe('In wei, or in units of 10^-18 dollars if `price` is in dollars.'),
+    price_wei: wei.optional().describe('In wei; absent for a price in dollars.'),
     price_depends_on_request: z
       .literal(true)
       .optional()

@@ -155,7 +155,6 @@ test('the price list names the highest price of such a route, and says that it i
       name: 'GET, POST /weather/:city',
       methods: ['GET', 'POST'],
       price: '1 USD',
-      price_wei: String(10n ** 18n),
       price_depends_on_request: true,
     },
   });
