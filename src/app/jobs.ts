@@ -243,8 +243,7 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
       relays.push(...startRelays(context, current, parts.metrics, broker));
       loops.push(startDueTimes(context), ...relays, ...startListingWatcher(current));
       loops.push(startOldCallEnder(current), startDeadLetterDiscarder(current), startRefundFollower(current));
-      const { results } = context;
-      if (results) loops.push(startResultSweeper({ ...context, results }));
+      if (context.results) loops.push(startResultSweeper({ ...context, results: context.results }));
       loops.push(...startCallbackSender(current, timedCallbacks(sendCallback, parts.metrics)));
       loops.push(startResolver(current), startConfirmer(current), startRateAsker(current));
     },

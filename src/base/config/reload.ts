@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { alertsShape } from './alerts.ts';
 import { chatShape } from './chat.ts';
-import type { Config, JobsConfig, RouteConfig, RoutesConfig, RunnerConfig, TriggerConfig } from './config.ts';
+import type { Config, JobsConfig, RoutesConfig, RunnerConfig, TriggerConfig } from './config.ts';
 import { deliveryShape } from './delivery.ts';
 import { discoveryShape } from './discovery.ts';
 import { identityShape } from './identity.ts';
@@ -76,8 +76,9 @@ function withServedRoutes(started: JobsConfig, next: JobsConfig): JobsConfig {
 }
 
 function fixedParts(routes: RoutesConfig | undefined): unknown {
-  const fixed = (route: RouteConfig) => ({ ...route, price: undefined, tokens: undefined });
-  return routes && { ...routes, all: new Map([...routes.all].map(([key, route]) => [key, fixed(route)])) };
+  if (!routes) return undefined;
+  const all = [...routes.all].map(([key, route]) => [key, { ...route, price: undefined, tokens: undefined }]);
+  return { ...routes, all };
 }
 
 /** A runner of the start with the tokens that it has in the new configuration. */

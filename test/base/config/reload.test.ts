@@ -148,8 +148,7 @@ test('the payee of a token is reloadable', async () => {
   expect(reloaded.config.jobs?.acceptedTokens[0]?.payTo).toBe('0x80997970c51812dc3a010c7d01b50e0d17dc79c8');
 });
 
-test('a reload takes prices of routes, and keeps served routes as they are where more of them differs', async () => {
-  const routes = (path: string, price: string) => `[route_listener]
+const routes = (path: string, price: string) => `[route_listener]
 bind_address = "127.0.0.1:8405"
 [[routes]]
 service_id = 7
@@ -158,14 +157,16 @@ path = "${path}"
 upstream = "http://127.0.0.1:3000"
 price = "${price} USD"
 `;
-  const readWith = async (tables: string): Promise<Config> => {
-    const text = minimal('features = ["x402", "chat"]') + networks + runner + chat + tables;
-    return (await parse(text.replace('symbol = "USDC"', 'symbol = "USDC"\npeg = "USD"'), {}, env)).config;
-  };
+const readWith = async (tables: string): Promise<Config> => {
+  const text = minimal('features = ["x402", "chat"]') + networks + runner + chat + tables;
+  return (await parse(text.replace('symbol = "USDC"', 'symbol = "USDC"\npeg = "USD"'), {}, env)).config;
+};
+const pricesOf = ({ jobs }: Config) =>
+  Object.fromEntries([...(jobs?.jobPrices ?? [])].map(([key, { wei }]) => [key, Number(wei) / 1e18]));
+const pathsOf = ({ jobs }: Config) => [...(jobs?.routes?.all.values() ?? [])].map(({ path }) => path);
+
+test('a reload takes prices of routes, and keeps served routes as they are where more of them differs', async () => {
   const started = await readWith(routes('/a/*', '0.01'));
-  const pricesOf = ({ jobs }: Config) =>
-    Object.fromEntries([...(jobs?.jobPrices ?? [])].map(([key, { wei }]) => [key, Number(wei) / 1e18]));
-  const pathsOf = ({ jobs }: Config) => [...(jobs?.routes?.all.values() ?? [])].map(({ path }) => path);
 
   const dearer = reloadConfig(started, await readWith(routes('/a/*', '0.02')));
   expect(dearer.requireRestart).toEqual([]);

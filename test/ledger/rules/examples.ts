@@ -50,13 +50,7 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   quotes_issued: { quotes: [{ service_id: 1, job_index: 0, count: 3 }], root: digest },
   refusals_counted: { counts: { request_refused: 3, dry_run_denied: 1 } },
   payment_replay_denied: { ...ofPayment, claim: 'payment', quote_digest: digest },
-  nonce_replay_denied: {
-    ...ofPayment,
-    quote_digest: digest,
-    ...job,
-    ...usedNonce,
-    used_by_quote: bytesOf('e6', 32),
-  },
+  nonce_replay_denied: { ...ofPayment, quote_digest: digest, ...job, ...usedNonce, used_by_quote: digest },
   settlement_started: {
     request_id: '0198a1b2-0000-7000-8000-000000000001',
     binding: bytesOf('01', 32),
