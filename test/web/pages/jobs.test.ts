@@ -81,7 +81,7 @@ describe.skipIf(!hasBrowser)('a visitor with a wallet', () => {
     await check(page);
     await tour.look('jobs-order');
     await payButton(page).click();
-    await page.getByRole('heading', { name: 'Receipt' }).waitFor();
+    await page.getByRole('heading', { name: 'Paid, and waiting' }).waitFor();
     await page.getByText('the call waits for its runner').waitFor();
     await tour.look('jobs-waiting');
     release?.();

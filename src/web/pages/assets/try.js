@@ -1,7 +1,7 @@
 // The page to try a model: a conversation, streamed from the API by the visitor's own session. Without this module the form asks once.
 // What people and models write is text: it is never read as markup.
 
-import { twoDigits } from './amounts.js';
+import { amountText } from './amounts.js';
 
 const form = document.querySelector('[data-try] form');
 const turns = document.querySelector('[data-turns]');
@@ -284,7 +284,7 @@ function amount(text) {
   const unit = document.createElement('span');
   unit.className = 'unit';
   unit.textContent = currency;
-  shown.append(twoDigits(text), ' ', unit);
+  shown.append(amountText(text), ' ', unit);
   return shown;
 }
 

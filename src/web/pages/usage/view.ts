@@ -4,8 +4,10 @@ import type { UsageSums } from '../../../chat/store/usage.ts';
 import {
   amount,
   type Column,
+  creditDigits,
   count,
   dayText,
+  decimalsOf,
   field,
   personName,
   table,
@@ -127,7 +129,7 @@ function byPeriod(shown: Shown, { days, currency }: Usage, totals: UsageTotals):
     .toReversed();
   const columns: Column<UsagePeriod>[] = [
     { label: stepOf(from, to) === 'day' ? 'Day' : 'Days', cell: periodName },
-    ...numberColumns<UsagePeriod>(({ totals: own }) => own, currency),
+    ...numberColumns(({ totals: own }) => own, currency, used),
   ];
   return html`<section class="sheet sums">
     <nav aria-label="What the chart shows" class="tabs">
@@ -137,11 +139,11 @@ function byPeriod(shown: Shown, { days, currency }: Usage, totals: UsageTotals):
     </nav>
     ${barChart({
       id: 'usage',
-      title: `${measures[measure]}, ${caption.toLowerCase()}`,
+      title: `${measures[measure]}${measure === 'cost' ? ` in ${currency}` : ''}, ${caption.toLowerCase()}`,
       description: `The highest bar is ${highest.text}. All numbers are in the table below the chart.`,
       bars,
-      scale: (value) => (measure === 'cost' ? amount(value, currency) : count(value)),
-      ends: [utcDay(from), utcDay(to)],
+      scale: (value) => (measure === 'cost' ? decimalsOf(creditText(value)) : withThousands(value)),
+      below: [...new Set([from, periods[Math.floor(periods.length / 2)]?.from ?? from, to])].map(utcDay),
     })}
     <details>
       <summary>The numbers of this chart</summary>
@@ -167,7 +169,12 @@ function periodName({ from, to }: UsagePeriod): Html {
   return from === to ? utcDay(from) : html`${utcDay(from)} to ${utcDay(to)}`;
 }
 
-function numberColumns<T>(totalsIn: (row: T) => UsageTotals, currency: string): Column<T>[] {
+function numberColumns<T>(
+  totalsIn: (row: T) => UsageTotals,
+  currency: string,
+  rows: readonly T[],
+): Column<T>[] {
+  const digits = creditDigits(rows.map((row) => totalsIn(row).cost));
   const column = (label: string, of: (totals: UsageTotals) => bigint): Column<T> => ({
     label,
     isNumber: true,
@@ -179,7 +186,7 @@ function numberColumns<T>(totalsIn: (row: T) => UsageTotals, currency: string): 
     column('Input', ({ promptTokens }) => promptTokens),
     column('Cached', ({ cachedTokens }) => cachedTokens),
     column('Output', ({ completionTokens }) => completionTokens),
-    { label: 'Cost', isNumber: true, cell: (row) => amount(totalsIn(row).cost, currency) },
+    { label: 'Cost', isNumber: true, cell: (row) => amount(totalsIn(row).cost, currency, { digits }) },
   ];
 }
 
@@ -190,13 +197,16 @@ interface Group {
   readonly totals: UsageTotals;
 }
 
+const totalsOfGroup = ({ totals }: Group): UsageTotals => totals;
+
 function byModel(shown: Shown, { models, currency }: Usage): Html {
   const name = ({ row, others }: Group): Html | string =>
     row
       ? html`<a href="${pathTo(shown, { model: row.model ?? '' })}">${modelName(row.model ?? '')}</a>`
       : `${others} others`;
-  const columns = [{ label: 'Model', cell: name }, ...numberColumns<Group>(({ totals }) => totals, currency)];
-  return html`<section class="sheet sums">${table('By model', columns, groupsOf(models))}</section>`;
+  const groups = groupsOf(models);
+  const columns = [{ label: 'Model', cell: name }, ...numberColumns(totalsOfGroup, currency, groups)];
+  return html`<section class="sheet sums">${table('By model', columns, groups)}</section>`;
 }
 
 function byKey(shown: Shown, { keys, areAllKeys, currency }: Usage): Html {
@@ -204,9 +214,10 @@ function byKey(shown: Shown, { keys, areAllKeys, currency }: Usage): Html {
     row
       ? html`<a href="${pathTo(shown, { keyId: row.key_id ?? 0 })}">${keyName(row, row.key_id ?? 0)}</a>`
       : `${others} others`;
-  const columns = [{ label: 'Key', cell: name }, ...numberColumns<Group>(({ totals }) => totals, currency)];
+  const groups = groupsOf(keys);
+  const columns = [{ label: 'Key', cell: name }, ...numberColumns(totalsOfGroup, currency, groups)];
   return html`<section class="sheet sums">
-    ${table('By key', columns, groupsOf(keys))}
+    ${table('By key', columns, groups)}
     ${!areAllKeys && html`<p class="hint">Of your ${withThousands(keys.length)} oldest keys. The file has all of them.</p>`}
   </section>`;
 }
