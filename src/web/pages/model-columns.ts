@@ -30,3 +30,11 @@ export function modelColumns(
     },
   ];
 }
+
+/** The prices of a model in one line. */
+export function modelPrice({ price }: ModelConfig, currency: string): Html | string {
+  if (!price) return 'free';
+  const { inputNanosPerMillion: input, outputNanosPerMillion: output } = price;
+  return html`${priceText(input)} in, ${priceText(output)} out
+    <span class="unit">${currency} a million tokens</span>`;
+}

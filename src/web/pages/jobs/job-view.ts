@@ -116,7 +116,7 @@ function controls(job: Job, { form, typed, whole }: JobForm): Html {
     case 'members':
       return html`${mistakeSummary(form.members, typed.mistakes)}${memberControls(form.members, typed)}
         <p class="actions">
-          <button>Check it and see how to pay</button>
+          <button>Continue to payment</button>
           <button class="quiet" name="as" value="json">Write it as JSON</button>
         </p>`;
     case 'whole': {
@@ -124,7 +124,7 @@ function controls(job: Job, { form, typed, whole }: JobForm): Html {
       return html`<input type="hidden" name="mode" value="whole" />
         ${mistakeSummary([], typed.mistakes)}${wholeControl(whole, typed.mistakes.of.get('body'), form.isJson)}
         <p class="actions">
-          <button>Check it and see how to pay</button>
+          <button>Continue to payment</button>
           ${hasForm && html`<a href="${jobPath(job)}">Back to the form</a>`}
         </p>`;
     }
@@ -187,7 +187,7 @@ export function firstForm(job: Job, query: URLSearchParams, formId: string): Job
 }
 
 /** What a text area proposes: the example that discovery tells as well. */
-function exampleOf({ input }: Job, form: InputForm): string {
+export function exampleOf({ input }: Job, form: InputForm): string {
   if (form.kind !== 'whole' || !form.isJson) return '';
   const { examples, default: usual } = input?.schema ?? {};
   const first: unknown = Array.isArray(examples) ? examples[0] : usual;
@@ -228,7 +228,7 @@ function schemaDetails(schema: Schema, label: string): Html {
   return html`<details>
     <summary>${label}</summary>
     <pre class="code" tabindex="0"><code>${text}</code></pre>
-    ${text.length >= maxSchemaChars && html`<p class="hint">Its begin. All of it is in the price of the API.</p>`}
+    ${text.length >= maxSchemaChars && html`<p class="hint">This is its beginning. All of it is in the price of the API.</p>`}
   </details>`;
 }
 
