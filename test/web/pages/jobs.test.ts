@@ -71,7 +71,10 @@ describe.skipIf(!hasBrowser)('a visitor with a wallet', () => {
     await tour.open('/', 'jobs-home');
     for (const offer of ['Translate a text', 'devnet-small']) {
       const item = page.locator('.offers li').filter({ has: page.getByRole('link', { name: offer }) });
-      await item.getByText(/3\.264|free/).first().waitFor();
+      await item
+        .getByText(/3\.264|free/)
+        .first()
+        .waitFor();
       await item.getByText(/^curl /).waitFor();
     }
     await tour.open('/jobs', 'jobs');
