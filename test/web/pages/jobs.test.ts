@@ -42,7 +42,7 @@ async function order(page: Page, text: string): Promise<void> {
 
 async function check(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Continue to payment' }).click();
-  await page.getByRole('heading', { name: 'Check and pay' }).waitFor();
+  await page.getByRole('heading', { name: /^Pay for / }).waitFor();
 }
 
 const payButton = (page: Page) => page.getByRole('button', { name: 'Pay with the wallet' });

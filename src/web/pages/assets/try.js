@@ -210,6 +210,7 @@ function startEstimate(turn, { dataset }, told, id) {
     },
     end() {
       isOver = true;
+      turn.say();
     },
   };
 }

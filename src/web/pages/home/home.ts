@@ -68,8 +68,8 @@ function welcome(visit: Visit): View {
         ${hasCalls ? (hasModels ? 'Jobs by the call, models by the token' : 'Jobs by the call') : 'Models by the token, paid as you go'}
       </h1>
       <p class="lead">
-        ${hasCalls && html`A wallet pays for a call of ${settings.name}, without an account. `}
-        ${hasModels && 'Models have one address, with the API that your tools know already: pay from a balance, see what each request cost, and stop a key in a second.'}
+        ${hasCalls && 'A wallet pays for a job, without an account. '}
+        ${hasModels && 'Models have one address, with the API that your tools know: pay from a balance, and see what each request cost.'}
       </p>
       <p class="actions">
         <a class="button" href="/sign-up">Sign up</a

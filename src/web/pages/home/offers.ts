@@ -2,7 +2,7 @@ import { html, type Html } from '../../../base/values/html.ts';
 import type { ModelConfig } from '../../../base/config/config.ts';
 import { type Job, jobUrl, soldJobs } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
-import { copyButton, personName } from '../elements.ts';
+import { copyButton, personName, withThousands } from '../elements.ts';
 import { jobBadges, jobName, jobPath, jobPrices } from '../jobs/catalogue.ts';
 import { exampleOf, inputFormOf } from '../jobs/job-view.ts';
 import { curlFor } from '../keys/snippets.ts';
@@ -78,7 +78,7 @@ function modelItem(model: ModelConfig, currency: string, curl: string): Html {
   return offer(
     html`<a href="${pathWith('/try', { model: name })}"><code>${name}</code></a>`,
     modelPrice(model, currency),
-    `Up to ${contextLength} tokens of context.`,
+    `Up to ${withThousands(contextLength)} tokens of context.`,
     curl.replaceAll(/ \\\n +/g, ' '),
   );
 }

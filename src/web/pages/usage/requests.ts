@@ -56,7 +56,7 @@ async function requestsView(visit: SignedInVisit, shows: Shows): Promise<View> {
       >
     </div>
     ${filterForm(shows, [...context.models.keys()], keys)}
-    ${rows.length === 0 ? nothingView(shows) : html`<section class="sheet sums">${requestsTable(rows, currency)}</section>`}
+    ${rows.length === 0 ? nothingView(shows) : html`<section class="sheet sums requests">${requestsTable(rows, currency)}</section>`}
     <p class="actions">
       ${shows.cursor !== undefined && html`<a class="button plain" href="${pathTo(requestsPath, { ...shows, cursor: undefined })}">The newest</a>`}
       ${next !== null && html`<a class="button plain" href="${pathTo(requestsPath, { ...shows, cursor: next })}">Older requests</a>`}
@@ -69,9 +69,9 @@ function pathTo(path: string, { from, to, model, key_id: keyId, cursor }: Shows)
   return pathWith(path, { from, to, model, key_id: keyId?.toString(), cursor });
 }
 
-function nothingView({ cursor, ...filters }: Shows): Html {
+function nothingView({ cursor, from, to, model, key_id: keyId }: Shows): Html {
   if (cursor !== undefined) return empty('There are no older requests', 'This was the last page.');
-  return Object.values(filters).some((value) => value !== undefined)
+  return [from, to, model, keyId].some((value) => value !== undefined)
     ? empty('No such request', 'Choose other days, or another model or key.')
     : empty(
         'No requests yet',

@@ -65,9 +65,11 @@ function figure(label: string, value: Html, hint: string): Html {
 
 /** The days: some ranges as links, others by a form. */
 function choice(shown: Shown, today: string): Html {
+  let isRange = false;
   const links = Object.entries(ranges).map(([label, days]) => {
     const range = { from: daysBefore(today, days - 1), to: today };
     const isShown = range.from === shown.from && range.to === shown.to;
+    isRange ||= isShown;
     return html`<li>
       <a href="${pathTo(shown, range)}" ${isShown && html`aria-current="true"`}>${label}</a>
     </li>`;
@@ -78,12 +80,15 @@ function choice(shown: Shown, today: string): Html {
         ${links}
       </ul>
     </nav>
-    <form method="get" action="/usage" class="days">
-      ${field({ label: 'First day', name: 'from', type: 'date', value: shown.from })}
-      ${field({ label: 'Last day', name: 'to', type: 'date', value: shown.to })}
-      ${Object.entries(kept).map(([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${value}" />`)}
-      <button class="plain">Show</button>
-    </form>
+    <details ${!isRange && html`open`}>
+      <summary>Other days</summary>
+      <form method="get" action="/usage" class="days">
+        ${field({ label: 'First day', name: 'from', type: 'date', value: shown.from })}
+        ${field({ label: 'Last day', name: 'to', type: 'date', value: shown.to })}
+        ${Object.entries(kept).map(([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${value}" />`)}
+        <button class="plain">Show</button>
+      </form>
+    </details>
     <p class="hint">Days begin and end at midnight UTC. Your requests appear in the sums after a moment.</p>`;
 }
 
