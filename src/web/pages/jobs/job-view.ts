@@ -142,9 +142,9 @@ export function priceFacts(context: JobsContext, job: Job): Html {
     unavailable,
   } = priceJson(context, job);
   const networks = walletNetworks(context.settings.networks);
-  const facts = options.map((option): [string, Html] => [
-    networks[option.network]?.chainName ?? option.network,
-    tokenAmount(BigInt(option.amount), option),
+  const facts = [...Map.groupBy(options, ({ network }) => network)].map(([network, own]): [string, Html] => [
+    networks[network]?.chainName ?? network,
+    html`${own.map((option, index) => html`${index > 0 && ' or '}${tokenAmount(BigInt(option.amount), option)}`)}`,
   ]);
   if (job.inUsd) facts.unshift(['In dollars', html`<span class="amount">${price}</span>`]);
   return html`${facts.length > 0 && factList(facts)}

@@ -54,7 +54,7 @@ export function orderView(
     <div class="head"><h1>Pay for ${jobName(job)}</h1></div>
     <p class="lead">The input fits the job. Nothing was charged so far.</p>
     <section class="sheet">
-      <h2>Pay</h2>
+      <h2>With a wallet</h2>
       ${isPayableHere(job) ? payment(visit, context, job, order) : html`${priceFacts(context, job)}${restrictionNotice(job)}`}
     </section>
     <section class="sheet">
