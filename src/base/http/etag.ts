@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
-import { brotliCompress, gzip } from 'node:zlib';
+import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 /** A body with the name of its content; as bytes, if one copy is sent to all. */
@@ -20,7 +20,12 @@ export function withTag({ body, type }: { readonly body: string; readonly type: 
 
 /** Compresses a body that many clients get; in other threads. */
 export async function withCompressed(file: TaggedFile): Promise<TaggedFile> {
-  const [br, gz] = await Promise.all([promisify(brotliCompress)(file.body), promisify(gzip)(file.body)]);
+  // the highest quality takes eight times as long for a tenth less, and the first client waits for it
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 9 };
+  const [br, gz] = await Promise.all([
+    promisify(brotliCompress)(file.body, { params }),
+    promisify(gzip)(file.body),
+  ]);
   const compressed = [
     { coding: 'br', body: br },
     { coding: 'gzip', body: gz },

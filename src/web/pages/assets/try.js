@@ -10,7 +10,7 @@ const currency = turns?.dataset.currency ?? '';
 const microsPerUnit = 1_000_000n;
 const charsPerToken = 4;
 /** The cost of an answer is recorded within milliseconds after it. */
-const costTries = 8;
+const costTries = 10;
 
 /** The conversation so far, as the model gets it. */
 let messages = [];
