@@ -43,6 +43,9 @@ currency_per_token = { USDC = "1" }
 /** What a token is worth, for job 9/0. Without any rates, the jobs sell no credit. */
 export const rates = '{ USDC = "1", EURC = "1.08123456789" }';
 
+/** Tables of a gateway that sells credit as jobs 9/0 and 9/1. */
+export const topUpTables = topUpJobs + topUps(rates);
+
 /** A gateway that sells credit; one without chat does not serve it, and the calls wait. */
 function topUpOptions(
   options: Partial<TestGatewayOptions> & Pick<TestGatewayOptions, 'chain' | 'database'>,

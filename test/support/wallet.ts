@@ -1,5 +1,6 @@
 import type { BrowserContext } from 'playwright-core';
 import type { PrivateKeyAccount } from 'viem/accounts';
+import type { Hex } from '../../src/base/values/primitives.ts';
 
 /** A refusal of a wallet, as EIP-1193 has it. */
 export class WalletError extends Error {
@@ -67,6 +68,7 @@ export async function injectWallet(
   };
   const answers: Record<string, Answer> = {
     eth_requestAccounts: () => [account.address],
+    personal_sign: ([message]) => account.signMessage({ message: { raw: message as Hex } }),
     eth_chainId: () => `0x${wallet.chainId.toString(16)}`,
     eth_call: (params) => (wallet.chainId === 84_532 ? askChain(rpcUrl, 'eth_call', params) : '0x'),
     eth_signTypedData_v4: ([, text]) => signTypedData(account, JSON.parse(String(text)) as TypedData),

@@ -53,7 +53,7 @@ const documentOperations = operations(ofReference, {
   'GET /openapi.json': {
     id: 'getOpenApi',
     summary: 'This document',
-    description: 'OpenAPI 3.1. `/docs` shows it as a page.',
+    description: 'OpenAPI 3.1. `/docs` and `/docs/runners` show it as pages.',
     requestHeaders: [ifNoneMatch],
     answers: [
       {
@@ -159,7 +159,7 @@ export function openApiDocument(publicUrl: string, parts: readonly Part[]): Json
     servers: [{ url: publicUrl }],
     tags: Object.entries(tags)
       .filter(([name]) => usedTags.has(name))
-      .map(([name, tag]) => ({ name, description: tag })),
+      .map(([name, { text }]) => ({ name, description: text })),
     paths,
     components: {
       ...usedComponents(paths, { schemas: componentSchemas(), headers: answerHeaders }),

@@ -28,18 +28,33 @@ export interface Operation {
   readonly headers?: readonly HeaderName[];
 }
 
+/** For whom an operation is: each audience has its page of the reference. */
+export type Audience = 'customers' | 'operators';
+
+const customers = 'customers';
+const operators = 'operators';
+
 export const tags = {
-  Jobs: 'Get a price, pay, and follow a paid call.',
-  Triggers: 'Call jobs without a payment, as the operator has configured it.',
-  Status: 'Liveness, readiness and public counters.',
-  Runner: 'For runners that poll: they lease calls, and complete or fail each.',
-  Chat: "Model chat in OpenAI's format, and the credit of a key.",
-  People: 'Sign-in, and the API keys of a user.',
-  Operator: 'For the operator of the gateway.',
-  Audit: 'For finance and auditors: every payment, call, refund due and reconciliation.',
-  Log: 'The tamper-evident log over the ledger: C2SP checkpoints and tiles, RFC 6962 proofs.',
-  Reference: 'This document.',
-} as const;
+  Jobs: { audience: customers, text: 'Get a price, pay, and follow a paid call.' },
+  Triggers: { audience: operators, text: 'Call jobs without a payment, as the operator has configured it.' },
+  Status: { audience: operators, text: 'Liveness, readiness and public counters.' },
+  Runner: {
+    audience: operators,
+    text: 'For runners that poll: they lease calls, and complete or fail each.',
+  },
+  Chat: { audience: customers, text: "Model chat in OpenAI's format, and the credit of a key." },
+  People: { audience: customers, text: 'Sign-in, and the API keys of a user.' },
+  Operator: { audience: operators, text: 'For the operator of the gateway.' },
+  Audit: {
+    audience: operators,
+    text: 'For finance and auditors: every payment, call, refund due and reconciliation.',
+  },
+  Log: {
+    audience: customers,
+    text: 'The tamper-evident log over the ledger: C2SP checkpoints and tiles, RFC 6962 proofs.',
+  },
+  Reference: { audience: customers, text: 'This document.' },
+} as const satisfies Readonly<Record<string, { readonly audience: Audience; readonly text: string }>>;
 export type Tag = keyof typeof tags;
 
 /** One of the security schemes. `receiptToken` and those that begin with `optional` are not required. */

@@ -139,7 +139,7 @@ export interface OpenAiError {
 /**
  * An error of the table.
  * @param more a sentence that says more than the table's, and the parameter it is about (`messages[2].content`). Neither may
- * hold more of a client's or a peer's text than a name of at most 64 characters of `A-Za-z0-9_.-`.
+ * hold more of a client's or a peer's text than a name of at most 64 characters of `A-Za-z0-9_.-`, a model's also of `/:@`.
  */
 export function openAiError(
   name: OpenAiErrorName,

@@ -70,7 +70,8 @@ export const refusals = {
   }),
   ...withStatus(404, {
     not_found: 'There is no resource at this path.',
-    job_not_found: 'There is no such job. This request charged nothing.',
+    job_not_found:
+      'There is no such job. This request charged nothing. GET /x402/jobs lists the jobs that are sold.',
     account_not_found: 'There is no such account.',
     key_not_found: 'There is no API key with this id.',
     wallet_not_found: 'This is no wallet of yours. Nothing was changed.',

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import type { ModelConfig } from '../../base/config/config.ts';
 import { priceText } from '../../base/values/price.ts';
-import { openAiError } from '../../base/errors/openai-error.ts';
-import type { Caller } from '../use-cases/caller.ts';
+import { mayUse } from '../use-cases/caller.ts';
 import type { ChatContext } from '../use-cases/context.ts';
+import { unknownModel } from '../use-cases/unknown-model.ts';
 import { readerOf } from './credentials.ts';
 import { sendOpenAiError } from '../../ledger/http/openai-errors.ts';
 import type { ModelJson } from './schemas/model.ts';
@@ -27,16 +27,13 @@ export function modelRoutes(current: () => ChatContext) {
       const context = current();
       const caller = await readerOf(context, request);
       if (caller.kind === 'refused') return sendOpenAiError(request, reply, caller.error, caller);
-      const model = context.models.get(request.params['*']);
+      const asked = request.params['*'];
+      const model = context.models.get(asked);
       if (!model || !mayUse(caller, model))
-        return sendOpenAiError(request, reply, openAiError('model_not_found', { param: 'model' }));
+        return sendOpenAiError(request, reply, unknownModel(context, caller, asked));
       return reply.send(modelJson(context, model));
     });
   };
-}
-
-function mayUse(caller: Caller, { name }: ModelConfig): boolean {
-  return caller.kind !== 'api_key' || (caller.key.models?.includes(name) ?? true);
 }
 
 function modelJson(

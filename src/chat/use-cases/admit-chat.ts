@@ -5,13 +5,15 @@ import { openAiError } from '../../base/errors/openai-error.ts';
 import { invalidSpend } from './spend/refusal.ts';
 import { type Admitted, type AdmittedChat, admit, withoutShort } from './admission.ts';
 import { type Refused, refuse } from './answer.ts';
-import { type Caller, subjectsOf } from './caller.ts';
+import { type Caller, mayUse, subjectsOf } from './caller.ts';
 import type { ChatContext, SpendContext } from './context.ts';
 import { refuseSpend } from './refuse-spend.ts';
 import { randomUUID } from 'node:crypto';
 import { microsOfAtoms, atomsOfMicros } from '../../accounts/rules/spend/spend-auth.ts';
 import { acceptSpend } from './spend/accept-spend.ts';
 import { releaseSpend } from './spend/record-spend.ts';
+import { unknownModel } from './unknown-model.ts';
+import { creditPlace } from './credit-place.ts';
 import { limitsOf, refuseFull } from './chat-limits.ts';
 import { promptTokensBound } from '../rules/prompt-bound.ts';
 import { upperBoundMicros } from '../../base/values/price.ts';
@@ -27,8 +29,8 @@ export async function admitChat(
 ): Promise<AdmittedChat | Refused> {
   const { models, places } = context;
   const model = models.get(request.model);
-  if (!model) return refuse(openAiError('model_not_found', { param: 'model' }));
-  const refused = checkRequest(caller, request, model);
+  if (!model || !mayUse(caller, model)) return refuse(unknownModel(context, caller, request.model));
+  const refused = checkRequest(request, model);
   if (refused) return refused;
   const leave = places.take(sharesOf(context, caller, model));
   if (!leave) return refuse(openAiError('too_many_running'), { retryAfterSecs: 1 });
@@ -68,12 +70,8 @@ async function admitForModel(
   return admitBySpend(context, spending, caller, priced, body);
 }
 
-/** Checks the request against its model and key; undefined when both allow it. */
-function checkRequest(caller: Caller, request: ChatRequest, model: ModelConfig): Refused | undefined {
-  if (caller.kind === 'api_key' && caller.key.models && !caller.key.models.includes(model.name)) {
-    const message = 'This API key may not use this model: use another key or another model.';
-    return refuse(openAiError('model_not_found', { param: 'model', message }));
-  }
+/** Checks the request against its model; undefined when that allows it. */
+function checkRequest(request: ChatRequest, model: ModelConfig): Refused | undefined {
   const { maxOutputTokens } = model;
   if ((request.maxTokens ?? 0) > maxOutputTokens) return refuseLength(request, maxOutputTokens);
   const isCachePriced = model.price?.cacheWriteNanosPerMillion !== undefined;
@@ -82,9 +80,13 @@ function checkRequest(caller: Caller, request: ChatRequest, model: ModelConfig):
 }
 
 /** Refuses a request without credentials, with the ways to pay for it. */
-function refuseUnpaid({ spending }: Pick<ChatContext, 'spending'>, costMicros: bigint): Refused {
-  const message =
-    'This model costs credit, and the request carries no credential: send an API key, or use a model of the free tier.';
+function refuseUnpaid(
+  { spending, config }: Pick<ChatContext, 'spending' | 'config'>,
+  costMicros: bigint,
+): Refused {
+  const place = creditPlace(config);
+  const bought = place === undefined ? '' : `, whose credit is bought at ${place},`;
+  const message = `This model costs credit, and the request carries no credential: send an API key${bought} or use a model of the free tier.`;
   const payment = spending && offerOf(spending, costMicros);
   return refuse(openAiError('insufficient_funds', { message }), payment ? { payment } : {});
 }

@@ -1,5 +1,6 @@
 import { apiKeyHash, isApiKey } from '../../accounts/rules/api-key.ts';
 import { clientOf } from '../../base/values/client-address.ts';
+import type { ModelConfig } from '../../base/config/config.ts';
 import { openAiError } from '../../base/errors/openai-error.ts';
 import { type ApiKey, findApiKey } from '../../accounts/store/api-keys.ts';
 import { countAuthFailure, checkApiKey } from '../../accounts/store/credit.ts';
@@ -170,4 +171,9 @@ function firstByteSecs({ settings, models }: Pick<ChatContext, 'settings' | 'mod
     }, 0),
   );
   return Math.ceil(Math.max(0, ...waitsMs) / 1_000);
+}
+
+/** Whether the caller's key, if it has one, allows the model. */
+export function mayUse(caller: Caller, { name }: Pick<ModelConfig, 'name'>): boolean {
+  return caller.kind !== 'api_key' || (caller.key.models?.includes(name) ?? true);
 }

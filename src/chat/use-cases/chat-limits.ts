@@ -4,6 +4,7 @@ import type { CreditDetail, CreditRefusal } from '../../ledger/store/append-batc
 import { type LimitLeft, type LimitState, type Refused, refuse } from './answer.ts';
 import { type Caller, spendingOf } from './caller.ts';
 import type { ChatContext } from './context.ts';
+import { creditPlace } from './credit-place.ts';
 import type { Limits } from './refusal-cache.ts';
 
 const formPrefix = 'form:';
@@ -102,7 +103,7 @@ function limitLeft(limit: Figure, remaining: Figure, resetMs: Figure): LimitLeft
 
 /** How a client is answered whose admission the ledger has refused. */
 export function refuseAdmission(
-  { settings, lane }: Pick<ChatContext, 'settings' | 'lane'>,
+  { settings, lane, config }: Pick<ChatContext, 'settings' | 'lane' | 'config'>,
   { code, detail }: { readonly code: CreditRefusal; readonly detail: CreditDetail },
   holdMicros: bigint,
   limit: LimitState,
@@ -121,17 +122,19 @@ export function refuseAdmission(
       const availableMicros = BigInt(numberOf(detail.available));
       const { currency } = settings;
       const until = detail.budget_until ?? '';
+      const place = creditPlace(config);
+      const addCredit = place === undefined ? 'Ask the operator for credit' : `Add credit at ${place}`;
       const { subject, advice } = {
-        insufficient_funds: { subject: 'The balance', advice: 'or add credit' },
-        key_cap_reached: { subject: "The rest of this key's cap", advice: 'or add credit' },
+        insufficient_funds: { subject: 'The balance', advice: addCredit },
+        key_cap_reached: { subject: "The rest of this key's cap", advice: 'Use a key with a higher cap' },
         key_budget_reached: {
           subject: "The rest of this key's budget",
-          advice: `or wait: the budget starts anew at ${until}`,
+          advice: `Wait until ${until}, when the budget starts anew`,
         },
       }[code];
       const message =
         `${subject} is ${creditText(availableMicros)} ${currency}, and this request may cost up to ` +
-        `${creditText(holdMicros)} ${currency}. Nothing was charged; request fewer tokens, ${advice}.`;
+        `${creditText(holdMicros)} ${currency}. Nothing was charged. ${advice}, or request fewer tokens with max_tokens.`;
       if (code !== 'key_budget_reached')
         return {
           kind: 'short',
@@ -150,7 +153,7 @@ export function refuseAdmission(
 
 /** How a client is answered of whose limits one is known to be full. */
 export function refuseFull(
-  context: Pick<ChatContext, 'settings' | 'lane'>,
+  context: Pick<ChatContext, 'settings' | 'lane' | 'config'>,
   full: Parameters<typeof refuseAdmission>[1],
   holdMicros: bigint,
 ): Refused {

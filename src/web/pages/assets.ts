@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
-import { sendTagged, withTag } from '../../base/http/etag.ts';
+import { type StaticFile, staticFile } from '../../base/http/static-file.ts';
 
 const types = {
   'pages.css': 'text/css',
@@ -34,36 +33,15 @@ export interface Assets {
 
 export async function readAssets(): Promise<Assets> {
   const names = Object.keys(types) as AssetName[];
-  const texts = new Map<AssetName, string>();
-  const versionOf = (name: AssetName): string =>
-    createHash('sha256')
-      .update(texts.get(name) ?? '')
-      .digest('base64url')
-      .slice(0, 12);
-  const versions = new Map<string, string>();
-  const href = (name: string): string => `/assets/${name}?v=${versions.get(name) ?? ''}`;
+  const files = new Map<string, StaticFile>();
+  const href = (name: string): string => files.get(name)?.href ?? '';
   for (const name of names) {
     const text = await readFile(new URL(`assets/${name}`, import.meta.url), 'utf8');
     // a module is imported by the address that changes with its content, as pages import it
-    texts.set(
-      name,
-      text.replaceAll(/(?<=from ')\.\/([\w-]+\.js)(?=';)/g, (_, imported: string) => href(imported)),
+    const body = text.replaceAll(/(?<=from ')\.\/([\w-]+\.js)(?=';)/g, (_, imported: string) =>
+      href(imported),
     );
-    versions.set(name, versionOf(name));
+    files.set(name, staticFile(`/assets/${name}`, { body, type: types[name] }));
   }
-  return {
-    href,
-    routes: async (app) => {
-      for (const name of names) {
-        const file = withTag({ body: texts.get(name) ?? '', type: types[name] });
-        app.get<{ Querystring: { v?: unknown } }>(`/assets/${name}`, async (request, reply) => {
-          reply.header('cross-origin-resource-policy', 'same-origin');
-          // during an upgrade a gateway of another version may be asked
-          if (request.query.v !== versions.get(name)) return sendTagged(request, reply, file);
-          reply.header('cache-control', 'public, max-age=31536000, immutable');
-          return reply.type(`${file.type}; charset=utf-8`).send(file.body);
-        });
-      }
-    },
-  };
+  return { href, routes: async (app) => files.forEach((file) => file.serve(app)) };
 }

@@ -165,23 +165,40 @@ export function factList(facts: readonly (readonly [name: Shown, value: Shown] |
   </dl>`;
 }
 
-/** Credit: two digits, or all where these would show nothing; the exact amount on hover. */
-export function amount(micros: bigint, currency: string, { hasSign = false } = {}): Html {
-  const size = micros < 0n ? -micros : micros;
+interface AmountOptions {
+  readonly hasSign?: boolean;
+  /** After the point; see {@link digitsOf}. */
+  readonly digits?: number;
+}
+
+/** Credit, exactly: amounts that are shown add up to the sums that are shown. */
+export function amount(
+  micros: bigint,
+  currency: string,
+  { hasSign = false, digits }: AmountOptions = {},
+): Html {
+  const exact = creditText(micros < 0n ? -micros : micros);
   const sign = micros < 0n ? '−' : hasSign && micros > 0n ? '+' : '';
-  const exact = creditText(size);
-  const shown = size > 0n && size < 10_000n ? exact : twoDigits(size);
-  return html`<data
-    class="amount"
-    value="${micros < 0n ? '-' : ''}${exact}"
-    title="${sign}${exact} ${currency}"
-    >${sign}${shown} <span class="unit">${currency}</span></data
+  return html`<data class="amount" value="${micros < 0n ? '-' : ''}${exact}"
+    >${sign}${decimalsOf(exact, digits)} <span class="unit">${currency}</span></data
   >`;
 }
 
-function twoDigits(micros: bigint): string {
-  const hundredths = micros / 10_000n;
-  return `${withThousands(hundredths / 100n)}.${String(hundredths % 100n).padStart(2, '0')}`;
+/** A decimal text with its thousands apart and at least so many digits after the point; nothing is rounded. */
+export function decimalsOf(exact: string, digits = 2): string {
+  const [whole = '0', rest = ''] = exact.split('.', 2);
+  const fraction = rest.padEnd(digits, '0');
+  return fraction === '' ? withThousands(BigInt(whole)) : `${withThousands(BigInt(whole))}.${fraction}`;
+}
+
+/** How many digits after the point all amounts of a column have, so that their points are below one another. */
+export function digitsOf(exact: readonly string[], atLeast = 2): number {
+  return exact.reduce((most, text) => Math.max(most, text.split('.', 2)[1]?.length ?? 0), atLeast);
+}
+
+/** The same for credit in micros. */
+export function creditDigits(micros: readonly bigint[]): number {
+  return digitsOf(micros.map((size) => creditText(size < 0n ? -size : size)));
 }
 
 /** A count with its thousands apart. */

@@ -1,12 +1,21 @@
 import type { ModelConfig } from '../../base/config/config.ts';
 import { priceText } from '../../base/values/price.ts';
 import { html, type Html } from '../../base/values/html.ts';
-import { type Column, count } from './elements.ts';
+import { type Column, count, decimalsOf, digitsOf } from './elements.ts';
 
-/** The columns of a model after its name: its context, and its prices in this currency. */
-export function modelColumns(currency: string): readonly Column<ModelConfig>[] {
+/** The columns of a model after its name: its context, and its prices in this currency. `models`: all that the table has. */
+export function modelColumns(
+  currency: string,
+  models: readonly ModelConfig[] = [],
+): readonly Column<ModelConfig>[] {
+  const prices = models.flatMap(({ price }) =>
+    price ? [price.inputNanosPerMillion, price.outputNanosPerMillion] : [],
+  );
+  const digits = digitsOf(prices.map(priceText));
   const price = (nanos: bigint | undefined): Html | string =>
-    nanos === undefined ? 'free' : html`${priceText(nanos)} <span class="unit">${currency}</span>`;
+    nanos === undefined
+      ? 'free'
+      : html`${decimalsOf(priceText(nanos), digits)} <span class="unit">${currency}</span>`;
   return [
     { label: 'Context', isNumber: true, cell: ({ contextLength }) => count(contextLength) },
     {
@@ -20,4 +29,12 @@ export function modelColumns(currency: string): readonly Column<ModelConfig>[] {
       cell: (model) => price(model.price?.outputNanosPerMillion),
     },
   ];
+}
+
+/** The prices of a model in one line. */
+export function modelPrice({ price }: ModelConfig, currency: string): Html | string {
+  if (!price) return 'free';
+  const { inputNanosPerMillion: input, outputNanosPerMillion: output } = price;
+  return html`${priceText(input)} in, ${priceText(output)} out
+    <span class="unit">${currency} a million tokens</span>`;
 }

@@ -1,7 +1,7 @@
 /** The parts of the pages, in the order of the navigation. */
 export const sections = {
   home: { path: '/', label: 'Overview' },
-  try: { path: '/try', label: 'Try it' },
+  try: { path: '/try', label: 'Chat' },
   keys: { path: '/keys', label: 'Keys' },
   usage: { path: '/usage', label: 'Usage' },
   credit: { path: '/credit', label: 'Credit' },

@@ -64,7 +64,7 @@ test.skipIf(!hasBrowser)(
 
     await page.goto('/jobs/1/0');
     await page.getByLabel('Input').fill('hello from the page');
-    await page.getByRole('button', { name: 'Check it' }).click();
+    await page.getByRole('button', { name: 'Continue to payment' }).click();
     await page.getByRole('button', { name: 'Pay with the wallet' }).click();
     await button(page, 'Sign').click();
     await page.getByText('The runner has done it.').waitFor({ timeout: timeLimits.conditionMs });

@@ -1,64 +1,55 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { operationsOf } from '../../../src/app/openapi/document.ts';
+import { tags } from '../../../src/app/openapi/operation.ts';
 import { hasBrowser, useBrowser } from '../../support/browser.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { startTestGateway } from '../../support/gateway.ts';
+import { openTab } from '../../support/site.ts';
+import { startTour } from '../../support/tour.ts';
 
 const chain = useChain();
-const page = useBrowser();
+const chromium = useBrowser();
 const start = async () => startTestGateway({ database: await createDatabase(), chain });
 
-test.skipIf(!hasBrowser)(
-  'the reference page shows every route, calls one, and loads nothing from another origin',
-  async () => {
+test.skipIf(!hasBrowser).each([
+  ['/docs', 'customers'],
+  ['/docs/runners', 'operators'],
+])(
+  'the reference page %s shows every route for %s and no other, loads nothing from another origin, and has less than 40 kB in two files',
+  async (path, audience) => {
     const gateway = await start();
-    const tab = await page.browser.newPage({ viewport: { width: 1_280, height: 900 } });
-    onTestFinished(() => tab.close());
-    const asked: string[] = [];
-    const complaints: string[] = [];
-    tab.on('request', (request) => asked.push(request.url()));
-    tab.on('requestfailed', (request) => complaints.push(`failed: ${request.url()}`));
-    tab.on('console', (message) => {
-      if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
-    });
-    tab.on('pageerror', (error) => complaints.push(error.message));
-
-    await tab.goto(`${gateway.url}/docs`, { waitUntil: 'networkidle' });
-    for (const { summary } of operationsOf(['x402'])) {
-      await tab.getByRole('link', { name: summary }).first().click();
-      await tab.getByRole('heading', { name: summary }).waitFor();
+    const tab = await openTab(chromium, gateway);
+    const { page, asked } = tab;
+    let bytes = 0;
+    const network = await page.context().newCDPSession(page);
+    await network.send('Network.enable');
+    network.on('Network.loadingFinished', ({ encodedDataLength }) => (bytes += encodedDataLength));
+    await page.goto(path, { waitUntil: 'networkidle' });
+    expect([asked.length, bytes < 40_000]).toEqual([2, true]);
+    for (const { summary, tag } of operationsOf(['x402'])) {
+      const shown = await page.getByRole('heading', { name: summary, exact: true }).count();
+      expect([summary, shown]).toEqual([summary, tags[tag].audience === audience ? 1 : 0]);
     }
-    await tab.getByRole('link', { name: 'Liveness of the process' }).first().click();
-    await tab.getByRole('button', { name: /Test Request.*health/ }).click();
-    const answered = tab.waitForResponse(`${gateway.url}/x402/health`);
-    await tab.getByRole('button', { name: /^Send/ }).first().click();
-    expect((await answered).status()).toBe(200);
-    await tab.waitForLoadState('networkidle');
-
-    expect(complaints).toEqual([]);
-    expect(asked.length).toBeGreaterThanOrEqual(3);
-    for (const url of asked) expect(url).toMatch(new RegExp(`^(?:${gateway.url}/|data:|blob:)`));
+    await startTour({ ...tab, check: () => tab.check({ maxChars: 400_000 }) }).look(`docs-${audience}`);
+    await page
+      .getByRole('link', { name: audience === 'customers' ? 'For runners' : 'For customers' })
+      .click();
+    await page.waitForURL(`**${audience === 'customers' ? '/docs/runners' : '/docs'}`);
   },
 );
 
-test('the page may load nothing from other origins', async () => {
+test('the page may load nothing from other origins, and is sent once', async () => {
   const gateway = await start();
-  const { status, headers, text } = await gateway.get('/docs');
-  expect(status).toBe(200);
+  const { status, headers, text } = await gateway.get('/docs', { 'accept-encoding': 'br' });
+  expect([status, headers.get('content-encoding')]).toEqual([200, 'br']);
   const policy = headers.get('content-security-policy');
   expect(policy).toContain("default-src 'none'");
-  expect(policy).toContain("script-src 'self';");
-  expect(policy).toContain("connect-src 'self';");
-  expect(policy).not.toMatch(/https?:|\*|unsafe-eval/);
-  expect(text).not.toMatch(/https?:\/\//);
-});
-
-test('the script is sent once', async () => {
-  const gateway = await start();
-  const first = await gateway.get('/docs/scalar.js');
-  expect(first.headers.get('content-type')).toBe('text/javascript; charset=utf-8');
-  const etag = first.headers.get('etag') ?? '';
-  const again = await gateway.get('/docs/scalar.js', { 'if-none-match': etag });
+  expect(policy).not.toMatch(/https?:|\*|unsafe|script/);
+  expect(text.replaceAll(gateway.url, '')).not.toMatch(/(?:src|href)="https?:\/\//);
+  const again = await gateway.get('/docs', { 'if-none-match': headers.get('etag') ?? '' });
   expect(again).toMatchObject({ status: 304, text: '' });
+  const [, style = ''] = /href="(\/docs\/reference\.css\?v=[^"]+)"/.exec(text) ?? [];
+  const { headers: ofStyle } = await gateway.get(style);
+  expect(ofStyle.get('cache-control')).toContain('immutable');
 });

@@ -100,7 +100,9 @@ test('the budget of a key is not exceeded by many simultaneous requests over two
   expect(refused.error).toMatchObject({
     code: 'key_budget_reached',
     type: 'insufficient_funds',
-    message: expect.stringMatching(/Nothing was charged; .* starts anew at \d{4}-\d\d-\d\dT00:00:00Z\.$/),
+    message: expect.stringMatching(
+      /Nothing was charged\. Wait until \d{4}-\d\d-\d\dT00:00:00Z, when the budget starts anew/,
+    ),
   });
   const secs = Number(answers.find(({ status }) => status === 402)!.headers.get('retry-after'));
   expect(Math.abs(secs - untilMidnightSecs())).toBeLessThan(15);

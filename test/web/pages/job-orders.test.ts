@@ -47,7 +47,7 @@ const mistake = (name: string, text: string): RegExp =>
 
 async function order(site: JobsSite, job: string, fields: Readonly<Record<string, string>>): Promise<string> {
   const { status, text } = await send(site.browser(), job, fields);
-  expect([status, text.includes('Check and pay')]).toEqual([200, true]);
+  expect([status, text.includes('Nothing was charged so far')]).toEqual([200, true]);
   return text;
 }
 
@@ -225,7 +225,7 @@ test.skipIf(!hasBrowser)(
     const { page } = tab;
     await tab.open('/jobs/1/1');
     await page.getByLabel('Input').fill('no wallet');
-    await page.getByRole('button', { name: 'Check it' }).click();
+    await page.getByRole('button', { name: 'Continue to payment' }).click();
     await page.getByText('Your browser has no wallet').waitFor();
     expect(await page.locator('.pay [data-without-wallet] data').allTextContents()).toEqual([
       '0.000001 USDC',
@@ -263,7 +263,7 @@ test.skipIf(!hasBrowser)(
     await injectWallet(context, { account, rpcUrl: chain.rpcUrl });
     await page.goto('/jobs/1/1');
     await page.getByLabel('Input').fill('again');
-    await page.getByRole('button', { name: 'Check it' }).click();
+    await page.getByRole('button', { name: 'Continue to payment' }).click();
     const pay = page.getByRole('button', { name: 'Pay with the wallet' });
     proxy.faults.settle = failsBeforeBroadcast;
     await pay.click();

@@ -41,8 +41,8 @@ async function order(page: Page, text: string): Promise<void> {
 }
 
 async function check(page: Page): Promise<void> {
-  await page.getByRole('button', { name: 'Check it' }).click();
-  await page.getByRole('heading', { name: 'Check and pay' }).waitFor();
+  await page.getByRole('button', { name: 'Continue to payment' }).click();
+  await page.getByRole('heading', { name: /^Pay for / }).waitFor();
 }
 
 const payButton = (page: Page) => page.getByRole('button', { name: 'Pay with the wallet' });
@@ -68,10 +68,19 @@ describe.skipIf(!hasBrowser)('a visitor with a wallet', () => {
     for (const where of ['1/1', '1/2', '1/3', '1/4', '1/5', '1/6', 'receipts']) {
       await tour.open(`/jobs/${where}`, `jobs-${where.replace('/', '-')}`);
     }
+    await tour.open('/', 'jobs-home');
+    for (const offer of ['Translate a text', 'devnet-small']) {
+      const item = page.locator('.offers li').filter({ has: page.getByRole('link', { name: offer }) });
+      await item
+        .getByText(/3\.264|free/)
+        .first()
+        .waitFor();
+      await item.getByText(/^curl /).waitFor();
+    }
     await tour.open('/jobs', 'jobs');
     await page.getByRole('link', { name: 'Translate a text' }).click();
     await tour.look('jobs-form');
-    await page.getByRole('button', { name: 'Check it' }).click();
+    await page.getByRole('button', { name: 'Continue to payment' }).click();
     await page.getByText('Nothing was charged').waitFor();
     await tour.look('jobs-refused');
     await page.getByLabel('Text').fill('Good morning,\nAda');
@@ -81,7 +90,7 @@ describe.skipIf(!hasBrowser)('a visitor with a wallet', () => {
     await check(page);
     await tour.look('jobs-order');
     await payButton(page).click();
-    await page.getByRole('heading', { name: 'Receipt' }).waitFor();
+    await page.getByRole('heading', { name: 'Paid, and waiting' }).waitFor();
     await page.getByText('the call waits for its runner').waitFor();
     await tour.look('jobs-waiting');
     release?.();

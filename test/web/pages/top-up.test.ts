@@ -36,11 +36,12 @@ describe.skipIf(!hasBrowser)('a signed-in user tops up from the page of credit',
     await press(customer);
     await page.getByText(added).waitFor();
     expect(await page.locator('[data-balance] .amount').textContent()).toBe('10.00 USD');
+    await page.locator('[data-history]').getByRole('cell', { name: '+10.00 USD' }).waitFor();
     for (const step of await page.locator('.steps li').all())
       expect(await step.getAttribute('data-state')).toBe('done');
     await tour.look('credit-topped-up');
     await page.getByRole('link', { name: 'See the receipt' }).click();
-    await page.getByRole('heading', { name: 'Top-up' }).waitFor();
+    await page.getByRole('heading', { name: '+10.00 USD of credit' }).waitFor();
     await page.getByText(`${paying.payer.slice(0, 8)}…`).waitFor();
     await tab.open('/credit');
     await page.getByRole('cell', { name: 'Top-up' }).waitFor();

@@ -187,6 +187,7 @@ test.skipIf(!hasBrowser)(
     await plain.page.getByRole('link', { name: 'Older requests' }).click();
     await plain.page.getByText('Download as CSV').waitFor();
     await plain.open('/usage?model=vendor%2F%3Cb%3Emodel-3&show=tokens');
+    await plain.page.getByText('Other days').click();
     await plain.page.getByLabel('First day').fill(daysAgo(1));
     await plain.page.getByLabel('Last day').fill(daysAgo(0));
     await plain.page.getByRole('button', { name: 'Show' }).click();

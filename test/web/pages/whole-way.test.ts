@@ -5,12 +5,17 @@ import { findAccountId } from '../../../src/accounts/store/credit.ts';
 import { accountNameOf } from '../../../src/accounts/store/identity.ts';
 import { hasBrowser, useBrowser } from '../../support/browser.ts';
 import { ask, paidModel } from '../../support/chat-gateway.ts';
+import { useChain } from '../../support/devnet.ts';
+import { echo, startJobsSite } from '../../support/jobs-site.ts';
+import { fundedWallet, topUpTables } from '../../support/top-up.ts';
+import { injectWallet } from '../../support/wallet.ts';
 import { laneOn } from '../../support/credit.ts';
 import { goodPassword, type IdentityGateway, linkIn } from '../../support/identity.ts';
-import { openTab, startSite } from '../../support/site.ts';
+import { openTab, startSite, type Tab } from '../../support/site.ts';
 import { eventually } from '../../support/wait.ts';
 
 const chromium = useBrowser();
+const chain = useChain();
 const email = 'ada@example.org';
 
 /** As the operator's command does. */
@@ -74,5 +79,73 @@ test.skipIf(!hasBrowser).each([true, false])(
     await expect(client.chat.completions.create(ask('Hello', paidModel))).rejects.toMatchObject({
       status: 401,
     });
+  },
+);
+
+/** What a browser without a cache loads for a page, and when it shows something. */
+async function costOf({ context }: Tab, gateway: { readonly url: string }, where: string) {
+  const fresh = await context.browser()?.newContext({
+    baseURL: gateway.url,
+    storageState: await context.storageState(),
+  });
+  if (!fresh) throw new Error('the browser has gone');
+  try {
+    const page = await fresh.newPage();
+    const network = await fresh.newCDPSession(page);
+    await network.send('Network.enable');
+    const sizes: number[] = [];
+    network.on('Network.loadingFinished', ({ encodedDataLength }) => sizes.push(encodedDataLength));
+    await page.goto(where, { waitUntil: 'networkidle' });
+    const paintMs: number = await page.evaluate(
+      "performance.getEntriesByName('first-contentful-paint')[0].startTime",
+    );
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    return { page: where.slice(0, 24), bytes, requests: sizes.length, paintMs: Math.round(paintMs) };
+  } finally {
+    await fresh.close();
+  }
+}
+
+test.skipIf(!hasBrowser)(
+  'a customer with a wallet signs in, makes a key, buys credit and a job and sees the result with at most 10 clicks, and no page has more than 60 kB in 10 files',
+  async () => {
+    const site = await startJobsSite(chain, echo, { tables: topUpTables });
+    const tab = await openTab(chromium, site);
+    const { page, context } = tab;
+    let clicks = 0;
+    await context.exposeFunction('noteClick', () => void (clicks += 1));
+    await context.addInitScript("addEventListener('pointerdown', () => noteClick(), true)");
+    const { account } = await fundedWallet(chain);
+    await injectWallet(context, { account, rpcUrl: chain.rpcUrl });
+    const press = (name: RegExp) => page.getByRole('button', { name }).click();
+    const follow = (name: RegExp | string) => page.getByRole('link', { name, exact: true }).first().click();
+    const beganMs = performance.now();
+    await page.goto('/');
+    await follow('Sign up');
+    await press(/^Continue with your wallet/);
+    await follow('Make a key');
+    await page.getByLabel('Name').fill('My laptop');
+    await press(/^Make the key/);
+    await page.getByRole('heading', { name: 'Your new key' }).waitFor();
+    await follow('Credit');
+    await press(/^Pay with your wallet/);
+    await page.getByText('10.00 USD were added').waitFor();
+    await follow('Jobs');
+    await follow('Echo');
+    await page.getByLabel('Input').fill('Hello');
+    await press(/^Continue to payment|^Check it/);
+    await press(/^Pay with the wallet/);
+    await page.getByText('The runner has done it.').waitFor();
+    const secs = ((performance.now() - beganMs) / 1_000).toFixed(1);
+    const receipt = new URL(page.url()).pathname;
+    const costs = [];
+    for (const where of ['/', '/try', '/keys', '/usage', '/credit', '/jobs', '/jobs/1/1', receipt, '/docs'])
+      costs.push(await costOf(tab, site, where));
+    const lines = costs.map(
+      (cost) => `${cost.page}: ${cost.bytes} bytes, ${cost.requests} requests, paint ${cost.paintMs} ms`,
+    );
+    process.stdout.write(`the whole way: ${clicks} clicks, ${secs} s\n${lines.join('\n')}\n`);
+    expect(clicks).toBeLessThanOrEqual(10);
+    expect(costs.filter(({ bytes, requests }) => bytes > 60_000 || requests > 10)).toEqual([]);
   },
 );

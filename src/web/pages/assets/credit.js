@@ -1,6 +1,7 @@
 // Topping up from the page of credit.
 
-import { twoDigits } from './amounts.js';
+import { amountText } from './amounts.js';
+import { showLocalTimes } from './pages.js';
 import { bindPayForm } from './pay-form.js';
 import { stop } from './wallet.js';
 
@@ -24,25 +25,46 @@ async function prepare(_path, form) {
   return answer.json();
 }
 
-function completed({ digest, result }) {
-  if (!result) return 'The credit was added. Load this page again to see it.';
+async function completed({ digest, result }) {
+  const isShown = await showNewState();
+  if (!result) return `The credit was added. ${isShown ? '' : 'Load this page again to see it.'}`;
   const { credited, balance, currency } = JSON.parse(result.text);
-  const shown = document.querySelector('[data-balance] .amount');
-  shown.value = balance;
-  shown.title = `${balance} ${currency}`;
-  shown.firstChild.data = `${twoDigits(balance)} `;
-  // the history is that of this page's load
-  document.querySelector('.empty')?.setAttribute('hidden', '');
   const words = document.createElement('span');
   const link = Object.assign(document.createElement('a'), {
     href: `/credit/receipts/${digest}`,
     textContent: 'See the receipt',
   });
   words.append(
-    `${twoDigits(credited)} ${currency} were added: you can spend ${twoDigits(balance)} ${currency} now. `,
+    `${amountText(credited)} ${currency} were added: you can spend ${amountText(balance)} ${currency} now. `,
     link,
   );
   return words;
+}
+
+/** Puts the figures and the history of the page as it is now in the place of those that were loaded. */
+async function showNewState() {
+  const now = await pageNow();
+  if (!now) return false;
+  for (const part of ['[data-figures]', '[data-history]']) {
+    const shown = document.querySelector(part);
+    const next = now.querySelector(part);
+    if (!shown || !next) return false;
+    shown.replaceWith(document.adoptNode(next));
+    showLocalTimes(next);
+  }
+  return true;
+}
+
+/** This page as the gateway shows it now; undefined if it does not. Trusted Types let no other interface read markup. */
+function pageNow() {
+  return new Promise((resolve) => {
+    const request = new XMLHttpRequest();
+    request.responseType = 'document';
+    request.open('GET', '/credit');
+    request.addEventListener('load', () => resolve(request.status === 200 ? request.response : undefined));
+    request.addEventListener('error', () => resolve(undefined));
+    request.send();
+  });
 }
 
 void bindPayForm(place, { prepare, completed });

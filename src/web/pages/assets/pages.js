@@ -3,16 +3,19 @@
 const all = (selector, within = document) => within.querySelectorAll(selector);
 
 /** Local times, with UTC next to them; whole days stay unchanged. */
-for (const element of all('time[datetime*="T"]')) {
-  const at = new Date(element.dateTime);
-  if (Number.isNaN(at.getTime()) || at.getTimezoneOffset() === 0) continue;
-  const local = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
-  const utc = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
-  const utcText = document.createElement('span');
-  utcText.className = 'utc';
-  utcText.textContent = ` (${utc.format(at)} UTC)`;
-  element.replaceChildren(local.format(at), utcText);
+export function showLocalTimes(within) {
+  for (const element of all('time[datetime*="T"]', within)) {
+    const at = new Date(element.dateTime);
+    if (Number.isNaN(at.getTime()) || at.getTimezoneOffset() === 0) continue;
+    const local = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+    const utc = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
+    const utcText = document.createElement('span');
+    utcText.className = 'utc';
+    utcText.textContent = ` (${utc.format(at)} UTC)`;
+    element.replaceChildren(local.format(at), utcText);
+  }
 }
+showLocalTimes(document);
 
 /** Copy buttons. */
 for (const button of all('button[data-copy]')) {

@@ -1,7 +1,7 @@
 // The page to try a model: a conversation, streamed from the API by the visitor's own session. Without this module the form asks once.
 // What people and models write is text: it is never read as markup.
 
-import { twoDigits } from './amounts.js';
+import { amountText } from './amounts.js';
 
 const form = document.querySelector('[data-try] form');
 const turns = document.querySelector('[data-turns]');
@@ -10,7 +10,7 @@ const currency = turns?.dataset.currency ?? '';
 const microsPerUnit = 1_000_000n;
 const charsPerToken = 4;
 /** The cost of an answer is recorded within milliseconds after it. */
-const costTries = 8;
+const costTries = 10;
 
 /** The conversation so far, as the model gets it. */
 let messages = [];
@@ -210,6 +210,7 @@ function startEstimate(turn, { dataset }, told, id) {
     },
     end() {
       isOver = true;
+      turn.say();
     },
   };
 }
@@ -284,7 +285,7 @@ function amount(text) {
   const unit = document.createElement('span');
   unit.className = 'unit';
   unit.textContent = currency;
-  shown.append(twoDigits(text), ' ', unit);
+  shown.append(amountText(text), ' ', unit);
   return shown;
 }
 

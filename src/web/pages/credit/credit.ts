@@ -4,7 +4,17 @@ import { html, type Html } from '../../../base/values/html.ts';
 import { accountStream } from '../../../accounts/use-cases/credit/credit.ts';
 import { findAccount } from '../../../accounts/store/credit.ts';
 import { readLatestEvents } from '../../../ledger/store/streams.ts';
-import { amount, badge, type Column, empty, factList, shortId, table, time } from '../elements.ts';
+import {
+  amount,
+  badge,
+  type Column,
+  creditDigits,
+  empty,
+  factList,
+  shortId,
+  table,
+  time,
+} from '../elements.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { SignedInVisit, View } from '../visit.ts';
@@ -77,6 +87,7 @@ async function creditView(visit: SignedInVisit, moves: readonly Move[]): Promise
         >${hint}</span
       >
     </div>`;
+  const digits = creditDigits(moves.map(({ micros }) => micros));
   const columns: Column<Move>[] = [
     { label: 'When', cell: ({ at }) => time(at) },
     { label: 'What', cell: ({ label }) => label },
@@ -85,22 +96,32 @@ async function creditView(visit: SignedInVisit, moves: readonly Move[]): Promise
       cell: ({ digest }) =>
         digest !== undefined && html`<a href="/credit/receipts/${digest}">${digest.slice(0, 10)}…</a>`,
     },
-    { label: 'Amount', isNumber: true, cell: ({ micros }) => amount(micros, currency, { hasSign: true }) },
+    {
+      label: 'Amount',
+      isNumber: true,
+      cell: ({ micros }) => amount(micros, currency, { hasSign: true, digits }),
+    },
   ];
   const body = html`<div class="head"><h1>Credit</h1></div>
-    <div class="grid">
+    <div class="grid" data-figures>
       ${figure('You can spend', account?.balanceMicros, 'the rest of your credit', true)}
       ${figure('Held', account?.heldMicros, 'for requests that are running; what they do not cost returns')}
       ${figure('Used so far', account?.usedMicros, 'by all your keys and sessions')}
     </div>
     ${topUp}
-    ${
-      moves.length === 0
-        ? empty('No credit yet', howTo(topUp !== undefined))
-        : html`<section class="sheet">
-            ${table('History', columns, moves)}${moves.length === shownMoves && html`<p class="hint">The last ${shownMoves} entries.</p>`}
-          </section>`
-    }`;
+    <div data-history>
+      ${
+        moves.length === 0
+          ? empty('No credit yet', howTo(topUp !== undefined))
+          : html`<section class="sheet">
+              ${table('History', columns, moves)}
+              <p class="hint">
+                ${moves.length === shownMoves && `The last ${shownMoves} entries. `}What requests cost is in
+                <a href="/usage/requests">their list</a>.
+              </p>
+            </section>`
+      }
+    </div>`;
   return { kind: 'view', title: 'Credit', section: 'credit', body, ...(topUp && { scripts: ['credit.js'] }) };
 }
 
@@ -116,11 +137,10 @@ function receiptView(visit: SignedInVisit, { at, micros }: Move, topUp: EventDat
   const body = html`<p><a href="/credit">Credit</a></p>
     <div class="sheet">
       <div class="head">
-        <h1>Top-up</h1>
+        <h1>${amount(micros, currency, { hasSign: true })} of credit</h1>
         ${badge('paid', 'good')}
       </div>
       ${factList([
-        ['Credited', amount(micros, currency)],
         ['When', time(at)],
         ['Paid', html`${formatUnits(BigInt(atoms), decimals)} <span class="unit">${symbol}</span>`],
         ['By wallet', shortId(payer, 'the wallet')],

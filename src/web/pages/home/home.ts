@@ -4,6 +4,7 @@ import { listUserApiKeys } from '../../../accounts/use-cases/user-api-keys.ts';
 import { findAccount } from '../../../accounts/store/credit.ts';
 import { snippetsFor } from '../keys/snippets.ts';
 import { amount, type Column, count, empty, personName, table } from '../elements.ts';
+import { offerSections, offersOf } from './offers.ts';
 import { modelColumns } from '../model-columns.ts';
 import { pathWith } from '../own-path.ts';
 import type { Pages } from '../serve.ts';
@@ -53,35 +54,41 @@ async function overview(visit: SignedInVisit): Promise<View> {
             ${model && snippetsFor(visit.site.publicUrl(), model.name)}
           </section>`
     }
-    ${modelsTable(context.models.values(), currency)}`;
+    ${modelsTable([...context.models.values()], currency)}`;
   return { kind: 'view', title: visit.site.settings.name, section: 'home', body };
 }
 
 function welcome(visit: Visit): View {
-  const { chat, settings } = visit.site;
-  const context = chat();
+  const { settings } = visit.site;
+  const offers = offersOf(visit);
+  const hasModels = offers.models.length > 0;
+  const hasCalls = offers.jobs.length > 0 || offers.routes.length > 0;
   const body = html`<div class="hero">
-      <h1>Models by the token, paid as you go</h1>
+      <h1>
+        ${hasCalls ? (hasModels ? 'Jobs by the call, models by the token' : 'Jobs by the call') : 'Models by the token, paid as you go'}
+      </h1>
       <p class="lead">
-        One address for every model of ${settings.name}, with the API that your tools know already. Pay from a
-        balance, see what each request cost, and stop a key in a second.
+        ${hasCalls && 'A wallet pays for a job, without an account. '}
+        ${hasModels && 'Models have one address, with the API that your tools know: pay from a balance, and see what each request cost.'}
       </p>
       <p class="actions">
-        <a class="button" href="/sign-up">Sign up</a><a class="button plain" href="/try">Try a model</a
-        ><a href="/docs">Read the API</a>
+        <a class="button" href="/sign-up">Sign up</a
+        >${hasModels && html`<a class="button plain" href="/try">Try a model</a>`}${
+          hasCalls && html`<a class="button plain" href="/jobs">Buy a job</a>`
+        }<a href="/docs">Read the API</a>
       </p>
     </div>
-    ${modelsTable(context.models.values(), context.settings.currency)}`;
+    ${offerSections(visit, offers)}`;
   return { kind: 'view', title: settings.name, body };
 }
 
-function modelsTable(models: Iterable<ModelConfig>, currency: string): Html {
+function modelsTable(models: readonly ModelConfig[], currency: string): Html {
   const columns: Column<ModelConfig>[] = [
     {
       label: 'Model',
       cell: ({ name }) => html`<a href="${pathWith('/try', { model: name })}"><code>${name}</code></a>`,
     },
-    ...modelColumns(currency),
+    ...modelColumns(currency, models),
   ];
-  return html`<section class="sheet">${table('Models', columns, [...models])}</section>`;
+  return html`<section class="sheet">${table('Models', columns, models)}</section>`;
 }

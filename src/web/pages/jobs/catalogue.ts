@@ -43,7 +43,7 @@ function card(context: JobsContext, job: Job): Html {
   return html`<li class="sheet">
     <h2><a href="${jobPath(job)}">${jobName(job)}</a></h2>
     ${job.description !== undefined && html`<p>${personName(job.description)}</p>`}
-    <p class="prices">${prices(context, job)} ${jobBadges(job)}</p>
+    <p class="prices">${jobPrices(context, job)} ${jobBadges(job)}</p>
     ${gives(job)}
   </li>`;
 }
@@ -77,8 +77,9 @@ export function jobBadges({ restriction, isTopUp }: Job): Html {
 }
 
 /** The price in each token that can be paid now, in one line; a price in dollars is the same in all of them. */
-function prices(context: JobsContext, job: Job): Html {
+export function jobPrices(context: JobsContext, job: Job): Html {
   const { price, settlement_options: options } = priceJson(context, job);
+  if (job.priced) return html`<span class="muted">priced by the request</span>`;
   if (options.length === 0) return html`<span class="muted">Cannot be paid at the moment</span>`;
   if (job.inUsd) {
     const symbols = new Set(options.map(({ symbol }) => symbol));

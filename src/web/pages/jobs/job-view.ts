@@ -62,7 +62,7 @@ export function jobView(context: JobsContext, job: Job, shown: JobForm): View {
       <h2>Price</h2>
       ${priceFacts(context, job)}
     </section>
-    ${job.isTopUp ? topUpNotice : job.route ? routeSection(job.route, url) : inputSection(job, shown)}
+    ${job.isTopUp ? topUpNotice : job.route ? routeSection(job.route, url, offerCommand(context.publicUrl(), job)) : inputSection(job, shown)}
     ${
       job.output &&
       html`<section class="sheet">
@@ -92,10 +92,19 @@ const topUpNotice = html`<section class="sheet">
   <p><a class="button" href="/credit">Top up</a></p>
 </section>`;
 
+/** Asks for the offer with curl: without a payment a job answers with it. */
+export function offerCommand(publicUrl: string, job: Job): string {
+  const [method = 'POST'] = job.route?.methods ?? [];
+  const start = `curl -i ${method === 'GET' ? '' : `-X ${method} `}'${jobUrl(publicUrl, job)}'`;
+  if (job.route) return start;
+  const form = inputFormOf(job, true);
+  const example = exampleOf(job, form);
+  const isShort = example !== '' && example.length < 200 && !example.includes("'");
+  return `${start} -H 'content-type: ${form.contentType}' ${isShort ? `-d '${example}'` : '--data-binary @input'}`;
+}
+
 /** What a program sends to a path on sale; no form can send it. */
-function routeSection({ methods }: RouteConfig, url: string): Html {
-  const [method = 'GET'] = methods;
-  const command = `curl -si ${method === 'GET' ? '' : `-X ${method} `}'${url}'`;
+function routeSection({ methods }: RouteConfig, url: string, command: string): Html {
   return html`<section class="sheet">
     <h2>How to request it</h2>
     <p>
@@ -138,7 +147,7 @@ function controls(job: Job, { form, typed, whole }: JobForm): Html {
     case 'members':
       return html`${mistakeSummary(form.members, typed.mistakes)}${memberControls(form.members, typed)}
         <p class="actions">
-          <button>Check it and see how to pay</button>
+          <button>Continue to payment</button>
           <button class="quiet" name="as" value="json">Write it as JSON</button>
         </p>`;
     case 'whole': {
@@ -146,7 +155,7 @@ function controls(job: Job, { form, typed, whole }: JobForm): Html {
       return html`<input type="hidden" name="mode" value="whole" />
         ${mistakeSummary([], typed.mistakes)}${wholeControl(whole, typed.mistakes.of.get('body'), form.isJson)}
         <p class="actions">
-          <button>Check it and see how to pay</button>
+          <button>Continue to payment</button>
           ${hasForm && html`<a href="${jobPath(job)}">Back to the form</a>`}
         </p>`;
     }
@@ -164,9 +173,9 @@ export function priceFacts(context: JobsContext, job: Job): Html {
     unavailable,
   } = priceJson(context, job);
   const networks = walletNetworks(context.settings.networks);
-  const facts = options.map((option): [string, Html] => [
-    networks[option.network]?.chainName ?? option.network,
-    tokenAmount(BigInt(option.amount), option),
+  const facts = [...Map.groupBy(options, ({ network }) => network)].map(([network, own]): [string, Html] => [
+    networks[network]?.chainName ?? network,
+    html`${own.map((option, index) => html`${index > 0 && ' or '}${tokenAmount(BigInt(option.amount), option)}`)}`,
   ]);
   if (job.inUsd) facts.unshift(['In dollars', html`<span class="amount">${price}</span>`]);
   return html`${facts.length > 0 && factList(facts)}
@@ -250,7 +259,7 @@ function schemaDetails(schema: Schema, label: string): Html {
   return html`<details>
     <summary>${label}</summary>
     <pre class="code" tabindex="0"><code>${text}</code></pre>
-    ${text.length >= maxSchemaChars && html`<p class="hint">Its begin. All of it is in the price of the API.</p>`}
+    ${text.length >= maxSchemaChars && html`<p class="hint">This is its beginning. All of it is in the price of the API.</p>`}
   </details>`;
 }
 

@@ -51,10 +51,14 @@ export function orderView(
   const options = context.offers.of(job.options);
   const purchase = { url: jobUrl(context.publicUrl(), job), contentType, body: sent, options };
   const body = html`<p><a href="/jobs">Jobs</a> / <a href="${jobPath(job)}">${jobName(job)}</a></p>
-    <div class="head"><h1>Check and pay</h1></div>
+    <div class="head"><h1>Pay for ${jobName(job)}</h1></div>
+    <p class="lead">The input fits the job. Nothing was charged so far.</p>
+    <section class="sheet">
+      <h2>With a wallet</h2>
+      ${isPayableHere(job) ? payment(visit, context, job, order) : html`${priceFacts(context, job)}${restrictionNotice(job)}`}
+    </section>
     <section class="sheet">
       <h2>What the job gets</h2>
-      <p class="hint">It fits the job. Nothing was charged so far.</p>
       ${inputText(sent)}
       <form method="post" action="${jobPath(job)}/order">
         ${[...kept]
@@ -62,10 +66,6 @@ export function orderView(
           .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
         <button class="plain" name="as" value="change">Change it</button>
       </form>
-    </section>
-    <section class="sheet">
-      <h2>Pay</h2>
-      ${isPayableHere(job) ? payment(visit, context, job, order) : html`${priceFacts(context, job)}${restrictionNotice(job)}`}
     </section>
     <section class="sheet">
       <h2>Or with a program</h2>

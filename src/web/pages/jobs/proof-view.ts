@@ -9,10 +9,10 @@ type LogProof = NonNullable<Receipt['log_proof']>;
 export function proofView(receipt: Receipt, receiptUrl: string): Html {
   const { log_proof: proof, log_proof_reason: reason } = receipt;
   const body = proof ? provenView(proof, receiptUrl) : html`<p class="muted">${whyNot(reason)}</p>`;
-  return html`<section class="sheet">
-    <h2>Proof in the log</h2>
+  return html`<details class="sheet">
+    <summary>Proof in the log</summary>
     ${body}
-  </section>`;
+  </details>`;
 }
 
 function whyNot(reason: Receipt['log_proof_reason']): string {

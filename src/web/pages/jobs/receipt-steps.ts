@@ -7,6 +7,8 @@ type State = Receipt['state'];
 /** A call's state: its word, its meaning, and the finished steps. */
 export interface Standing {
   readonly label: string;
+  /** What became of the payment, as the page's first line. */
+  readonly headline: string;
   readonly tone: Tone;
   readonly text: string;
   /** The finished steps. */
@@ -19,48 +21,65 @@ export interface Standing {
 const labels = ['Paid', 'Queued', 'Running', 'Done'];
 
 const standings: Readonly<Record<State, Standing>> = {
-  quoted: { label: 'not paid', tone: 'plain', text: 'This quote was not paid.', done: 0 },
+  quoted: {
+    label: 'not paid',
+    headline: 'Not paid',
+    tone: 'plain',
+    text: 'This quote was not paid, and nothing was charged.',
+    done: 0,
+  },
   expired: {
     label: 'expired',
+    headline: 'Not paid',
     tone: 'plain',
-    text: 'This quote was not paid, and cannot be any more.',
+    text: 'The quote has expired, and nothing was charged. Order the job again to get a new price.',
     done: 0,
   },
   refused: {
     label: 'refused',
+    headline: 'Refused, and not charged',
     tone: 'bad',
     text: 'The caller was refused before the payment was sent.',
     done: 0,
   },
-  authorized: open('paying', 'The payment is being checked.', 0),
-  settling: open('paying', 'The payment was sent to the chain.', 0),
+  authorized: open('paying', 'Your payment is being checked', 'Nothing was charged so far.', 0),
+  settling: open('paying', 'Your payment is on its way', 'The payment was sent to the chain.', 0),
   settlement_unknown: {
     ...open(
       'unknown',
-      'Whether the payment landed is not known yet. Do not pay again: the gateway reads it from the chain.',
+      'It is not known yet whether you paid',
+      'Do not pay again: the gateway reads from the chain whether the payment landed.',
       0,
     ),
     tone: 'warn',
   },
   settlement_failed: {
     label: 'failed',
+    headline: 'The payment failed',
     tone: 'bad',
-    text: 'The payment failed, and the chain showed no transfer. While its authorization lasts it may still land: then the call is made after all.',
+    text: 'The chain showed no transfer. While the authorization of the payment lasts it may still land: then the call is made after all.',
     done: 0,
     isFailed: true,
   },
   settled: {
     label: 'refund due',
+    headline: 'Paid, without a result',
     tone: 'warn',
     text: 'The payment landed, and no call was made for it. The operator pays it back.',
     done: 1,
     isFailed: true,
   },
-  enqueued: open('queued', 'The payment is settled, and the call waits for its runner.', 1),
-  delivered: open('running', 'The runner has the call.', 2),
-  completed: { label: 'done', tone: 'good', text: 'The runner has done it.', done: 4 },
+  enqueued: open(
+    'queued',
+    'Paid, and waiting',
+    'The payment is settled, and the call waits for its runner.',
+    1,
+  ),
+  delivered: open('running', 'Paid, and running', 'The runner has the call.', 2),
+  completed: { label: 'done', headline: 'It worked', tone: 'good', text: 'The runner has done it.', done: 4 },
   dead_lettered: {
     label: 'not delivered',
+    headline: 'Paid, without a result',
     tone: 'bad',
     text: 'No runner could do it. The operator has the call, and delivers it again or pays it back: until then a refund is due.',
     done: 2,
@@ -68,15 +87,16 @@ const standings: Readonly<Record<State, Standing>> = {
   },
   refunded: {
     label: 'paid back',
+    headline: 'Paid back',
     tone: 'plain',
-    text: 'The payment was paid back.',
+    text: 'There is no result, and the payment was paid back.',
     done: 1,
     isFailed: true,
   },
 };
 
-function open(label: string, text: string, done: number): Standing {
-  return { label, tone: 'plain', text, done, isOpen: true };
+function open(label: string, headline: string, text: string, done: number): Standing {
+  return { label, headline, tone: 'plain', text, done, isOpen: true };
 }
 
 export function standingOf(state: State): Standing {
@@ -98,3 +118,30 @@ export function stepList({ done, isFailed = false, isOpen = false }: Standing): 
 }
 
 const words = { done: 'done', failed: 'failed', active: 'under way', open: '' } as const;
+
+/** Events of a receipt, for a person. */
+const eventTexts: Readonly<Record<string, string>> = {
+  quote_issued: 'The price was quoted',
+  payment_verified: 'The payment was checked',
+  auth_passed: 'The caller was permitted',
+  settlement_started: 'The payment was sent to the chain',
+  settlement_unknown: 'The outcome of the payment was not known',
+  settlement_failed: 'The payment failed',
+  payment_settled: 'The payment landed',
+  settlement_confirmed: 'The payment is final',
+  settlement_disproved: 'The payment turned out not to have landed',
+  settlement_reorged: 'The chain took the payment back',
+  enqueued: 'The call was put into the queue',
+  enqueued_again: 'The call was put into the queue again',
+  delivered: 'A runner took the call',
+  delivery_failed: 'An attempt failed',
+  completed: 'The runner finished',
+  dead_lettered: 'The attempts ended without a result',
+  operator_requeued: 'The operator put the call into the queue again',
+  operator_discarded: 'The operator gave the call up',
+  refunded: 'The payment was paid back',
+};
+
+export function eventText(type: string): Html | string {
+  return eventTexts[type] ?? html`<code>${type}</code>`;
+}

@@ -17,7 +17,7 @@ import { jobName, jobPath } from './catalogue.ts';
 import { openedReceipts, withReceipt } from './opened-receipts.ts';
 import { hasPaid, ownWallets } from './paid-calls.ts';
 import { proofView } from './proof-view.ts';
-import { standingOf, stepList } from './receipt-steps.ts';
+import { eventText, standingOf, stepList } from './receipt-steps.ts';
 import { resultView } from './result-view.ts';
 import { tokenAmount } from './token-amount.ts';
 
@@ -79,23 +79,27 @@ async function findReceipt(visit: Visit, context: JobsContext): Promise<Found | 
 function receiptView(visit: Visit, context: JobsContext, receipt: Receipt, isOpened: boolean): View {
   const { quote_digest: digest, state, events } = receipt;
   const standing = standingOf(state);
-  const { label, tone, text, isOpen = false } = standing;
+  const { label, headline, tone, text, isOpen = false } = standing;
   const body = html`<p><a href="/jobs">Jobs</a> / <a href="/jobs/receipts">Receipts</a></p>
     <section class="sheet" data-follow="${digest}" data-state="${state}" data-open="${isOpen ? 'yes' : ''}">
       <div class="head">
-        <h1>Receipt</h1>
+        <h1>${headline}</h1>
         ${badge(label, tone)}
       </div>
       <p>${text}</p>
-      ${stepList(standing)} ${isOpen && html`<p><a class="button plain" href="?">Look again</a></p>`}
+      ${state !== 'completed' && stepList(standing)}
+      ${isOpen && html`<p><a class="button plain" href="?">Look again</a></p>`}
+      ${resultPart(visit, receipt, isOpened)}
+    </section>
+    <section class="sheet">
+      <h2>Receipt</h2>
       ${factList(factsOf(context, receipt))}
     </section>
-    ${resultSection(visit, receipt, isOpened)}
-    ${proofView(receipt, `${context.publicUrl()}/x402/receipts/${digest}`)}
     <details class="sheet">
       <summary>What happened</summary>
-      ${factList(events.map(({ type, at }) => [time(new Date(at)), html`<code>${type}</code>`]))}
-    </details>`;
+      ${factList(events.map(({ type, at }) => [time(new Date(at)), eventText(type)]))}
+    </details>
+    ${proofView(receipt, `${context.publicUrl()}/x402/receipts/${digest}`)}`;
   return { kind: 'view', title: `Receipt: ${label}`, section: 'jobs', body, scripts: ['jobs.js'] };
 }
 
@@ -139,14 +143,12 @@ function transaction(
   }`;
 }
 
-function resultSection(visit: Visit, receipt: Receipt, isOpened: boolean): Html | undefined {
+function resultPart(visit: Visit, receipt: Receipt, isOpened: boolean): Html | undefined {
   const { quote_digest: digest, state } = receipt;
   if (isOpened && state !== 'completed') return undefined;
   if (!isOpened && receipt.paid !== true) return undefined;
-  return html`<section class="sheet">
-    <h2>Result</h2>
-    ${isOpened ? resultView(receipt, `${receiptPath(digest)}/result`) : openForm(visit, digest)}
-  </section>`;
+  return html`<h2>Result</h2>
+    ${isOpened ? resultView(receipt, `${receiptPath(digest)}/result`) : openForm(visit, digest)}`;
 }
 
 /** @param digest of the receipt; to be typed if it is left out */

@@ -1,8 +1,10 @@
+import { formatUnits } from 'viem/utils';
 import { html, type Html } from '../../../base/values/html.ts';
 import { findJob } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
+import { readReceipt } from '../../../jobs/use-cases/receipt.ts';
 import type { Receipt } from '../../../jobs/http/schemas/receipt.ts';
-import { badge, type Column, empty, shortId, table, time } from '../elements.ts';
+import { badge, type Column, digitsOf, empty, shortId, table, time } from '../elements.ts';
 import { isCursor, readable } from '../filters.ts';
 import type { Pages } from '../serve.ts';
 import type { View, Visit } from '../visit.ts';
@@ -21,47 +23,67 @@ export function receiptsPage(pages: Pages, current: () => JobsContext): void {
     const context = current();
     const wallets = await ownWallets(visit);
     const sections: Html[] = [];
-    for (const wallet of wallets) sections.push(await walletSection(visit, context, wallet));
-    return receiptsView(visit, context, sections);
+    const listed = new Set<string>();
+    for (const wallet of wallets) {
+      const { section, calls } = await walletSection(visit, context, wallet);
+      sections.push(section);
+      for (const { quote_digest: digest } of calls) listed.add(digest);
+    }
+    const opened: Opened[] = [];
+    for (const { digest } of openedReceipts(visit, context)) {
+      if (listed.has(digest)) continue;
+      const reading = await readReceipt(context, digest, false);
+      if (reading) opened.push(reading.receipt);
+    }
+    return receiptsView(visit, context, sections, opened);
   };
   pages.show('/jobs/receipts', readable({ before: isCursor }, show));
 }
 
-async function walletSection({ query }: Visit, context: JobsContext, wallet: OwnWallet): Promise<Html> {
+type Opened = Pick<Receipt, 'quote_digest' | 'state' | 'service_id' | 'job_index'>;
+
+async function walletSection(
+  { query }: Visit,
+  context: JobsContext,
+  wallet: OwnWallet,
+): Promise<{ readonly section: Html; readonly calls: readonly PaidCall[] }> {
   const asked = query.get('before') ?? '';
   const beforeSeq = query.get('wallet') === wallet.address && asked !== '' ? Number(asked) : undefined;
   const { calls, before } = await latestPaidCalls(context, wallet, beforeSeq, callsOnPage);
+  const amounts = calls.map(({ amount, decimals }) => formatUnits(BigInt(amount), decimals));
+  const digits = digitsOf(amounts, 0);
   const columns: Column<PaidCall>[] = [
     { label: 'When', cell: ({ settled_at: at }) => time(new Date(at)) },
     { label: 'Job', cell: (call) => jobOf(context, call) },
     { label: 'State', cell: (call) => stateOf(call) },
-    {
-      label: 'Receipt',
-      cell: ({ quote_digest: digest }) => html`<a href="${receiptPath(digest)}">${digest.slice(0, 10)}…</a>`,
-    },
-    { label: 'Paid', isNumber: true, cell: (call) => tokenAmount(BigInt(call.amount), call) },
+    { label: 'Receipt', cell: ({ quote_digest: digest }) => receiptLink(digest) },
+    { label: 'Paid', isNumber: true, cell: (call) => tokenAmount(BigInt(call.amount), call, digits) },
   ];
   if (calls.length === 0 && beforeSeq === undefined)
-    return empty(
-      'No paid calls yet',
-      html`What the wallet ${shortId(wallet.address, 'the wallet')} pays for is here a second later.`,
-      html`<a class="button" href="/jobs">See what is sold</a>`,
-    );
-  return html`<section class="sheet">
-    <h2>Wallet ${shortId(wallet.address, 'the wallet')}</h2>
+    return {
+      calls,
+      section: empty(
+        'No paid calls yet',
+        html`What the wallet ${shortId(wallet.address, 'the wallet')} pays for is here a second later.`,
+        html`<a class="button" href="/jobs">See what is sold</a>`,
+      ),
+    };
+  const section = html`<section class="sheet">
     ${table('Paid calls', columns, calls)}
+    <p class="hint">By the wallet ${shortId(wallet.address, 'the wallet')}</p>
     ${
       before !== undefined &&
       html`<p><a href="/jobs/receipts?wallet=${wallet.address}&before=${before}">Earlier ones</a></p>`
     }
   </section>`;
+  return { section, calls };
 }
 
 function jobOf(
   context: JobsContext,
-  { service_id: serviceId, job_index: jobIndex }: PaidCall,
+  { service_id: serviceId, job_index: jobIndex }: PaidCall | Opened,
 ): Html | string {
-  if (serviceId === null || jobIndex === null) return 'not known';
+  if (typeof serviceId !== 'number' || typeof jobIndex !== 'number') return 'not known';
   const id = { serviceId, jobIndex };
   return html`<a href="${jobPath(id)}"
     >${jobName(findJob(context.catalog, id) ?? { ...id, name: undefined })}</a
@@ -69,24 +91,37 @@ function jobOf(
 }
 
 function stateOf({ state, refund_due: due }: PaidCall): Html {
-  const { label, tone } = standingOf(state as Receipt['state']);
-  return html`${badge(label, tone)} ${due !== null && state !== 'settled' && badge('refund due', 'warn')}`;
+  return html`${stateBadge(state as Receipt['state'])}
+  ${due !== null && state !== 'settled' && badge('refund due', 'warn')}`;
 }
 
-function receiptsView(visit: Visit, context: JobsContext, sections: readonly Html[]): View {
-  const opened = openedReceipts(visit, context);
+function stateBadge(state: Receipt['state']): Html {
+  const { label, tone } = standingOf(state);
+  return badge(label, tone);
+}
+
+function receiptLink(digest: string): Html {
+  return html`<a href="${receiptPath(digest)}">${digest.slice(0, 10)}…</a>`;
+}
+
+function receiptsView(
+  visit: Visit,
+  context: JobsContext,
+  sections: readonly Html[],
+  opened: readonly Opened[],
+): View {
+  const columns: Column<Opened>[] = [
+    { label: 'Job', cell: (receipt) => jobOf(context, receipt) },
+    { label: 'State', cell: ({ state }) => stateBadge(state) },
+    { label: 'Receipt', cell: ({ quote_digest: digest }) => receiptLink(digest) },
+  ];
   const body = html`<p><a href="/jobs">Jobs</a></p>
     <div class="head"><h1>Receipts</h1></div>
     ${sections.length > 0 ? sections : withoutWallet(visit)}
     ${
       opened.length > 0 &&
       html`<section class="sheet">
-        <h2>Opened in this browser</h2>
-        <ul class="rows">
-          ${opened.map(
-            ({ digest }) => html`<li><a href="${receiptPath(digest)}">${digest.slice(0, 18)}…</a></li>`,
-          )}
-        </ul>
+        ${table('Opened in this browser', columns, opened)}
         <p class="hint">The last ones, until you sign out or close the browser.</p>
       </section>`
     }

@@ -48,7 +48,7 @@ export function resultView(
       <pre class="code" tabindex="0"><code>${text}</code></pre>
       ${isWhole && copyButton(text, 'the result')}
     </div>
-    <p class="hint">${!isWhole && 'This is its begin. '}${size}. ${file}</p>`;
+    <p class="hint">${!isWhole && 'This is its beginning. '}${size}. ${file}</p>`;
 }
 
 /** Undefined for bytes that are not text. */

@@ -1,8 +1,8 @@
 import { formatUnits } from 'viem/utils';
 import { html, type Html } from '../../../base/values/html.ts';
-import { withThousands } from '../elements.ts';
+import { decimalsOf } from '../elements.ts';
 
-/** An amount of a token, exact, with its network; its smallest units on hover. */
+/** An amount of a token, exact, with its network; its smallest units on hover. `digits`: after the point, in a column. */
 export function tokenAmount(
   atoms: bigint,
   {
@@ -10,11 +10,10 @@ export function tokenAmount(
     decimals,
     network,
   }: { readonly symbol: string; readonly decimals: number; readonly network: string },
+  digits = 0,
 ): Html {
   const exact = formatUnits(atoms, decimals);
-  const [whole = '0', rest] = exact.split('.', 2);
-  const shown = rest === undefined ? withThousands(BigInt(whole)) : `${withThousands(BigInt(whole))}.${rest}`;
   return html`<data class="amount" value="${exact}" title="${atoms} units of ${symbol} on ${network}"
-    >${shown} <span class="unit">${symbol}</span></data
+    >${decimalsOf(exact, digits)} <span class="unit">${symbol}</span></data
   >`;
 }

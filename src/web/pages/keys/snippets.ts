@@ -17,10 +17,7 @@ export function snippetsFor(publicUrl: string, model: string): Html {
 
 /** A model's name has no quotes, so it needs no escaping. */
 const snippets: Readonly<Record<string, (publicUrl: string, model: string) => string>> = {
-  curl: (publicUrl, model) => `curl ${publicUrl}/v1/chat/completions \\
-  -H "Authorization: Bearer $TOLLBOOK_KEY" \\
-  -H "Content-Type: application/json" \\
-  -d '{"model":"${model}","messages":[{"role":"user","content":"Hello"}]}'`,
+  curl: (publicUrl, model) => curlFor(publicUrl, model),
   JavaScript: (publicUrl, model) => `import OpenAI from 'openai';
 
 const client = new OpenAI({ baseURL: '${publicUrl}/v1', apiKey: process.env.TOLLBOOK_KEY });
@@ -39,3 +36,10 @@ answer = client.chat.completions.create(
 )
 print(answer.choices[0].message.content)`,
 };
+
+/** Asks a model. `hasKey`: free models need none. */
+export function curlFor(publicUrl: string, model: string, hasKey = true): string {
+  return `curl ${publicUrl}/v1/chat/completions \\
+${hasKey ? '  -H "Authorization: Bearer $TOLLBOOK_KEY" \\\n' : ''}  -H "Content-Type: application/json" \\
+  -d '{"model":"${model}","messages":[{"role":"user","content":"Hello"}]}'`;
+}

@@ -47,7 +47,7 @@ export async function tryView(visit: Visit, typed: Typed, shows: Shows = {}): Pr
     </p>`;
   const chosen = all.some(({ name }) => name === typed.model) ? typed.model : (usable[0]?.name ?? '');
   const body = html`<div class="head">
-      <h1>Try a model</h1>
+      <h1>Chat with a model</h1>
       ${balance}
     </div>
     ${above}
@@ -70,7 +70,7 @@ export async function tryView(visit: Visit, typed: Typed, shows: Shows = {}): Pr
     ${adviceList()}`;
   return {
     kind: 'view',
-    title: 'Try a model',
+    title: 'Chat with a model',
     section: 'try',
     body,
     status,
@@ -83,6 +83,16 @@ function tryForm(visit: Visit, models: readonly ModelConfig[], chosen: string, t
   const isUser = visit.visitor !== undefined;
   const { currency, anonymousPerDay } = visit.site.chat().settings;
   const fields = html`<div class="field">
+      <label for="prompt">Your message</label>
+      <textarea id="prompt" name="prompt" rows="4" maxlength="${maxPromptChars}" required dir="auto">
+${typed.prompt}</textarea>
+    </div>
+    <p class="actions">
+      <button data-send>Send</button><button type="button" class="danger" data-stop hidden>Stop</button
+      ><button type="button" class="plain" data-new hidden>New conversation</button
+      ><span class="hint" data-keys hidden>Ctrl + Enter sends it, with all messages before it.</span>
+    </p>
+    <div class="field">
       <label for="model">Model</label>
       <select id="model" name="model">
         ${models.map((model) => option(model, currency, { isChosen: model.name === chosen, isOff: !isUser && model.price !== undefined }))}
@@ -97,11 +107,6 @@ function tryForm(visit: Visit, models: readonly ModelConfig[], chosen: string, t
         }
       </p>
     </div>
-    <div class="field">
-      <label for="prompt">Your message</label>
-      <textarea id="prompt" name="prompt" rows="4" maxlength="${maxPromptChars}" required dir="auto">
-${typed.prompt}</textarea>
-    </div>
     <details ${typed.system !== '' && html`open`}>
       <summary>System prompt</summary>
       <div class="field">
@@ -110,11 +115,6 @@ ${typed.prompt}</textarea>
 ${typed.system}</textarea>
       </div>
     </details>
-    <p class="actions">
-      <button data-send>Send</button><button type="button" class="danger" data-stop hidden>Stop</button
-      ><button type="button" class="plain" data-new hidden>New conversation</button
-      ><span class="hint" data-keys hidden>Ctrl + Enter sends it.</span>
-    </p>
     <p class="hint" data-total hidden></p>
     <p class="unseen" role="status" data-status></p>
     <p class="hint">

@@ -15,8 +15,8 @@ export interface BarChart {
   readonly bars: readonly Bar[];
   /** A value as the scale shows it. */
   readonly scale: (value: bigint) => Shown;
-  /** Below the first and the last bar. */
-  readonly ends: readonly [first: Shown, last: Shown];
+  /** Below the bars, from the first to the last. */
+  readonly below: readonly Shown[];
 }
 
 /** Of the drawing: it is stretched to the size that the stylesheet gives it. */
@@ -25,13 +25,15 @@ const height = 100;
 const gap = 2;
 
 /** A bar chart as a drawing. Its texts are outside it: inside they would be stretched, and too small on a phone. */
-export function barChart({ id, title, description, bars, scale, ends }: BarChart): Html {
+export function barChart({ id, title, description, bars, scale, below }: BarChart): Html {
   const top = scaleTop(bars.reduce((most, { value }) => (value > most ? value : most), 0n));
   const width = Math.max(1, bars.length) * barWidth;
   const lines = [0, 25, 50, 75, 100].map((y) => `M0 ${y}H${width}`).join('');
   return html`<figure class="chart">
     <figcaption>${title}</figcaption>
-    <p class="axis" aria-hidden="true"><span>${scale(top)}</span></p>
+    <p class="axis values" aria-hidden="true">
+      <span>${scale(top)}</span>${top % 2n === 0n && html`<span>${scale(top / 2n)}</span>`}<span>0</span>
+    </p>
     <svg
       viewBox="0 0 ${width} ${height}"
       preserveAspectRatio="none"
@@ -44,7 +46,7 @@ export function barChart({ id, title, description, bars, scale, ends }: BarChart
       <path class="lines" d="${lines}" />
       ${bars.map((bar, index) => drawnBar(bar, index, top))}
     </svg>
-    <p class="axis" aria-hidden="true"><span>${ends[0]}</span><span>${ends[1]}</span></p>
+    <p class="axis" aria-hidden="true">${below.map((text) => html`<span>${text}</span>`)}</p>
   </figure>`;
 }
 

@@ -4,7 +4,19 @@ import { exactCostText, parseCredit, parsePrice } from '../../../base/values/pri
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { findApiKeyById } from '../../../accounts/store/api-keys.ts';
 import type { Tone } from '../notices.ts';
-import { amount, badge, type Column, count, factList, field, shortId, table, time } from '../elements.ts';
+import {
+  amount,
+  badge,
+  type Column,
+  count,
+  decimalsOf,
+  digitsOf,
+  factList,
+  field,
+  shortId,
+  table,
+  time,
+} from '../elements.ts';
 import type { Pages } from '../serve.ts';
 import type { View } from '../visit.ts';
 import { keyName, modelName } from './view.ts';
@@ -56,23 +68,33 @@ export const endings: Readonly<
   Record<Generation['status'], readonly [label: string, tone: Tone, meaning: string]>
 > = {
   running: ['running', 'plain', 'It has not ended yet. What it does not cost of the hold returns then.'],
-  completed: ['complete', 'good', 'The whole answer was delivered.'],
+  completed: ['answered', 'good', 'The whole answer was delivered.'],
   cut: [
-    'cut off',
+    'cut short',
     'warn',
     'The upstream did not end its answer. The cost is that of the prompt and of what was delivered.',
   ],
   client_left: [
-    'left',
+    'client left',
     'warn',
     'The client left before the end. The cost is that of the prompt and of what was written until then.',
   ],
   recovered: [
-    'recovered',
+    'charged in full',
     'warn',
     'The gateway that answered it stopped before it recorded the cost, so that the whole hold was captured.',
   ],
   failed: ['failed', 'bad', 'Nothing was delivered, and nothing was charged.'],
+};
+
+/** As the page's first words. */
+const headlines: Readonly<Record<Generation['status'], string>> = {
+  running: 'is running',
+  completed: 'was answered',
+  cut: 'was answered in part',
+  client_left: 'was stopped by its client',
+  recovered: 'was charged in full',
+  failed: 'failed, free of charge',
 };
 
 /** The ledger's values of a request, without those that it does not record. */
@@ -83,31 +105,40 @@ export function generationView(
 ): View {
   const { id, model, upstream, status, reason, events } = generation;
   const [label, tone, meaning] = endings[status];
+  const amounts = [generation.cost, generation.held, generation.captured, generation.released];
+  const digits = digitsOf(amounts.flatMap((text) => text ?? []));
   const credit = (text: string | null): Shown => {
     const micros = text === null ? undefined : parseCredit(text);
-    return micros === undefined ? (text ?? undefined) : amount(micros, currency);
+    return micros === undefined ? (text ?? undefined) : amount(micros, currency, { digits });
   };
-  const { prompt_tokens: input, cached_tokens: cached, completion_tokens: output } = generation;
+  const {
+    prompt_tokens: input,
+    cached_tokens: cached,
+    completion_tokens: output,
+    latency_ms: all,
+  } = generation;
+  // what was captured is the cost, if both are known
+  const isOverCharged = generation.captured !== generation.cost;
   const facts: Readonly<Record<string, Shown>> = {
-    Id: shortId(id, 'the id'),
+    Cost: credit(generation.cost),
+    'Set aside for it': generation.held !== null && credit(generation.held),
+    Charged: isOverCharged && credit(generation.captured),
+    'Given back': credit(generation.released),
     Model: modelName(model),
-    Upstream: upstream !== null && modelName(upstream),
-    Key: key ?? 'none',
-    Began: time(new Date(generation.created_at)),
-    Ended: generation.ended_at !== null && time(new Date(generation.ended_at)),
-    'First byte after': duration(generation.first_byte_ms),
-    'All of it after': duration(generation.latency_ms),
-    Answer: generation.streamed ? 'streamed' : 'in one piece',
     'Input tokens':
-      input !== null && html`${count(input)}${cached !== null && html`, ${count(cached)} of them cached`}`,
+      input !== null &&
+      html`${count(input)}${cached !== null && cached > 0 && html`, ${count(cached)} of them cached`}`,
     'Output tokens': output !== null && count(output),
     Counted:
       generation.is_estimate === true && 'in part by the gateway: the upstream did not report all of it',
-    Held: credit(generation.held),
-    Captured: credit(generation.captured),
-    Released: credit(generation.released),
-    Cost: credit(generation.cost),
+    Key: key ?? 'none',
+    Began: time(new Date(generation.created_at)),
+    Took: all !== null && duration(all),
+    'First byte after': duration(generation.first_byte_ms),
+    Answer: generation.streamed ? 'streamed' : 'in one piece',
+    Upstream: upstream !== null && modelName(upstream),
     Reason: reason !== null && html`<code>${reason}</code>`,
+    Id: shortId(id, 'the id'),
   };
   const records: Column<Generation['events'][number]>[] = [
     { label: 'When', cell: ({ at }) => time(new Date(at)) },
@@ -117,20 +148,21 @@ export function generationView(
   const body = html`<p><a href="/usage">Usage</a> · <a href="/usage/requests">Requests</a></p>
     <div class="sheet">
       <div class="head">
-        <h1>Request</h1>
+        <h1>The request ${headlines[status]}</h1>
         ${badge(label, tone)}
       </div>
       <p>${meaning}</p>
       ${factList(Object.entries(facts))}
     </div>
     ${costSection(generation, currency)}
-    <section class="sheet">
-      ${table('In the ledger', records, events)}
+    <details class="sheet">
+      <summary>In the ledger</summary>
+      ${table('Its records', records, events)}
       <p class="hint">
         These records are its receipt. In a sealed ledger, <code>/log/proof?seq=PLACE</code> proves each of
         them.
       </p>
-    </section>`;
+    </details>`;
   return { kind: 'view', title: 'Request', section: 'usage', body };
 }
 
@@ -149,7 +181,7 @@ function costSection(generation: Generation, currency: string): Html | undefined
   const prices: Column<CostLine> = {
     label: 'Price of a million',
     isNumber: true,
-    cell: (line) => html`${line.price}${unit}`,
+    cell: (line) => html`${decimalsOf(line.price, priceDigits)}${unit}`,
   };
   const label: Column<CostLine> = { label: 'Tokens', cell: (line) => line.label };
   const isCounted = input !== null && output !== null && status !== 'recovered';
@@ -161,13 +193,16 @@ function costSection(generation: Generation, currency: string): Html | undefined
     { label: 'Input written to the cache', tokens: written, price: price.cache_write },
     { label: 'Output', tokens: output ?? 0, price: price.output },
   ].filter((line) => !line.label.includes('cache') || line.tokens > 0);
+  const priceDigits = digitsOf(lines.map((line) => line.price));
+  const costs = lines.map((line) => exactCostText(line.tokens, parsePrice(line.price) ?? 0n));
+  const costDigits = digitsOf(costs);
   const counted: Column<CostLine>[] = [
     { label: 'Number', isNumber: true, cell: (line) => count(line.tokens) },
     prices,
     {
       label: 'Cost',
       isNumber: true,
-      cell: (line) => html`${exactCostText(line.tokens, parsePrice(line.price) ?? 0n)}${unit}`,
+      cell: (line) => html`${decimalsOf(costs[lines.indexOf(line)] ?? '', costDigits)}${unit}`,
     },
   ];
   return html`<section class="sheet">

@@ -6,7 +6,17 @@ import { listUserApiKeys } from '../../../accounts/use-cases/user-api-keys.ts';
 import type { ApiKey } from '../../../accounts/store/api-keys.ts';
 import { listCompletions, type ListedCompletion } from '../../../chat/store/completions.ts';
 import { pathWith } from '../own-path.ts';
-import { amount, badge, type Column, empty, field, table, time, withThousands } from '../elements.ts';
+import {
+  amount,
+  badge,
+  type Column,
+  creditDigits,
+  empty,
+  field,
+  table,
+  time,
+  withThousands,
+} from '../elements.ts';
 import type { Pages } from '../serve.ts';
 import type { SignedInVisit, View } from '../visit.ts';
 import { endings, generationForm } from './generation.ts';
@@ -46,7 +56,7 @@ async function requestsView(visit: SignedInVisit, shows: Shows): Promise<View> {
       >
     </div>
     ${filterForm(shows, [...context.models.keys()], keys)}
-    ${rows.length === 0 ? nothingView(shows) : html`<section class="sheet sums">${requestsTable(rows, currency)}</section>`}
+    ${rows.length === 0 ? nothingView(shows) : html`<section class="sheet sums requests">${requestsTable(rows, currency)}</section>`}
     <p class="actions">
       ${shows.cursor !== undefined && html`<a class="button plain" href="${pathTo(requestsPath, { ...shows, cursor: undefined })}">The newest</a>`}
       ${next !== null && html`<a class="button plain" href="${pathTo(requestsPath, { ...shows, cursor: next })}">Older requests</a>`}
@@ -59,9 +69,9 @@ function pathTo(path: string, { from, to, model, key_id: keyId, cursor }: Shows)
   return pathWith(path, { from, to, model, key_id: keyId?.toString(), cursor });
 }
 
-function nothingView({ cursor, ...filters }: Shows): Html {
+function nothingView({ cursor, from, to, model, key_id: keyId }: Shows): Html {
   if (cursor !== undefined) return empty('There are no older requests', 'This was the last page.');
-  return Object.values(filters).some((value) => value !== undefined)
+  return [from, to, model, keyId].some((value) => value !== undefined)
     ? empty('No such request', 'Choose other days, or another model or key.')
     : empty(
         'No requests yet',
@@ -71,6 +81,7 @@ function nothingView({ cursor, ...filters }: Shows): Html {
 }
 
 function requestsTable(rows: readonly ListedCompletion[], currency: string): Html {
+  const digits = creditDigits(rows.flatMap(({ cost }) => (cost === null ? [] : BigInt(cost))));
   const columns: Column<ListedCompletion>[] = [
     {
       label: 'When',
@@ -79,20 +90,20 @@ function requestsTable(rows: readonly ListedCompletion[], currency: string): Htm
     },
     { label: 'Model', cell: ({ model }) => modelName(model) },
     { label: 'Key', cell: (row) => keyName(row, row.key_id) },
-    { label: 'End', cell: ({ status }) => badge(endings[status][0], endings[status][1]) },
+    { label: 'Outcome', cell: ({ status }) => badge(endings[status][0], endings[status][1]) },
     { label: 'Input', isNumber: true, cell: (row) => tokens(row.prompt_tokens) },
     { label: 'Output', isNumber: true, cell: (row) => tokens(row.completion_tokens) },
-    { label: 'Cost', isNumber: true, cell: ({ cost }) => costOf(cost, currency) },
+    {
+      label: 'Cost',
+      isNumber: true,
+      cell: ({ cost }) => (cost === null ? '–' : amount(BigInt(cost), currency, { digits })),
+    },
   ];
   return table('The newest first', columns, rows);
 }
 
 function tokens(number: number | null): string {
   return number === null ? '–' : withThousands(number);
-}
-
-function costOf(cost: string | null, currency: string): Shown {
-  return cost === null ? '–' : amount(BigInt(cost), currency);
 }
 
 function filterForm(shows: Shows, models: readonly string[], keys: readonly ApiKey[]): Html {

@@ -4,8 +4,10 @@ import type { UsageSums } from '../../../chat/store/usage.ts';
 import {
   amount,
   type Column,
+  creditDigits,
   count,
   dayText,
+  decimalsOf,
   field,
   personName,
   table,
@@ -63,9 +65,11 @@ function figure(label: string, value: Html, hint: string): Html {
 
 /** The days: some ranges as links, others by a form. */
 function choice(shown: Shown, today: string): Html {
+  let isRange = false;
   const links = Object.entries(ranges).map(([label, days]) => {
     const range = { from: daysBefore(today, days - 1), to: today };
     const isShown = range.from === shown.from && range.to === shown.to;
+    isRange ||= isShown;
     return html`<li>
       <a href="${pathTo(shown, range)}" ${isShown && html`aria-current="true"`}>${label}</a>
     </li>`;
@@ -76,12 +80,15 @@ function choice(shown: Shown, today: string): Html {
         ${links}
       </ul>
     </nav>
-    <form method="get" action="/usage" class="days">
-      ${field({ label: 'First day', name: 'from', type: 'date', value: shown.from })}
-      ${field({ label: 'Last day', name: 'to', type: 'date', value: shown.to })}
-      ${Object.entries(kept).map(([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${value}" />`)}
-      <button class="plain">Show</button>
-    </form>
+    <details ${!isRange && html`open`}>
+      <summary>Other days</summary>
+      <form method="get" action="/usage" class="days">
+        ${field({ label: 'First day', name: 'from', type: 'date', value: shown.from })}
+        ${field({ label: 'Last day', name: 'to', type: 'date', value: shown.to })}
+        ${Object.entries(kept).map(([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${value}" />`)}
+        <button class="plain">Show</button>
+      </form>
+    </details>
     <p class="hint">Days begin and end at midnight UTC. Your requests appear in the sums after a moment.</p>`;
 }
 
@@ -127,7 +134,7 @@ function byPeriod(shown: Shown, { days, currency }: Usage, totals: UsageTotals):
     .toReversed();
   const columns: Column<UsagePeriod>[] = [
     { label: stepOf(from, to) === 'day' ? 'Day' : 'Days', cell: periodName },
-    ...numberColumns<UsagePeriod>(({ totals: own }) => own, currency),
+    ...numberColumns(({ totals: own }) => own, currency, used),
   ];
   return html`<section class="sheet sums">
     <nav aria-label="What the chart shows" class="tabs">
@@ -137,11 +144,11 @@ function byPeriod(shown: Shown, { days, currency }: Usage, totals: UsageTotals):
     </nav>
     ${barChart({
       id: 'usage',
-      title: `${measures[measure]}, ${caption.toLowerCase()}`,
+      title: `${measures[measure]}${measure === 'cost' ? ` in ${currency}` : ''}, ${caption.toLowerCase()}`,
       description: `The highest bar is ${highest.text}. All numbers are in the table below the chart.`,
       bars,
-      scale: (value) => (measure === 'cost' ? amount(value, currency) : count(value)),
-      ends: [utcDay(from), utcDay(to)],
+      scale: (value) => (measure === 'cost' ? decimalsOf(creditText(value)) : withThousands(value)),
+      below: [...new Set([from, periods[Math.floor(periods.length / 2)]?.from ?? from, to])].map(utcDay),
     })}
     <details>
       <summary>The numbers of this chart</summary>
@@ -167,7 +174,12 @@ function periodName({ from, to }: UsagePeriod): Html {
   return from === to ? utcDay(from) : html`${utcDay(from)} to ${utcDay(to)}`;
 }
 
-function numberColumns<T>(totalsIn: (row: T) => UsageTotals, currency: string): Column<T>[] {
+function numberColumns<T>(
+  totalsIn: (row: T) => UsageTotals,
+  currency: string,
+  rows: readonly T[],
+): Column<T>[] {
+  const digits = creditDigits(rows.map((row) => totalsIn(row).cost));
   const column = (label: string, of: (totals: UsageTotals) => bigint): Column<T> => ({
     label,
     isNumber: true,
@@ -179,7 +191,7 @@ function numberColumns<T>(totalsIn: (row: T) => UsageTotals, currency: string): 
     column('Input', ({ promptTokens }) => promptTokens),
     column('Cached', ({ cachedTokens }) => cachedTokens),
     column('Output', ({ completionTokens }) => completionTokens),
-    { label: 'Cost', isNumber: true, cell: (row) => amount(totalsIn(row).cost, currency) },
+    { label: 'Cost', isNumber: true, cell: (row) => amount(totalsIn(row).cost, currency, { digits }) },
   ];
 }
 
@@ -190,13 +202,16 @@ interface Group {
   readonly totals: UsageTotals;
 }
 
+const totalsOfGroup = ({ totals }: Group): UsageTotals => totals;
+
 function byModel(shown: Shown, { models, currency }: Usage): Html {
   const name = ({ row, others }: Group): Html | string =>
     row
       ? html`<a href="${pathTo(shown, { model: row.model ?? '' })}">${modelName(row.model ?? '')}</a>`
       : `${others} others`;
-  const columns = [{ label: 'Model', cell: name }, ...numberColumns<Group>(({ totals }) => totals, currency)];
-  return html`<section class="sheet sums">${table('By model', columns, groupsOf(models))}</section>`;
+  const groups = groupsOf(models);
+  const columns = [{ label: 'Model', cell: name }, ...numberColumns(totalsOfGroup, currency, groups)];
+  return html`<section class="sheet sums">${table('By model', columns, groups)}</section>`;
 }
 
 function byKey(shown: Shown, { keys, areAllKeys, currency }: Usage): Html {
@@ -204,9 +219,10 @@ function byKey(shown: Shown, { keys, areAllKeys, currency }: Usage): Html {
     row
       ? html`<a href="${pathTo(shown, { keyId: row.key_id ?? 0 })}">${keyName(row, row.key_id ?? 0)}</a>`
       : `${others} others`;
-  const columns = [{ label: 'Key', cell: name }, ...numberColumns<Group>(({ totals }) => totals, currency)];
+  const groups = groupsOf(keys);
+  const columns = [{ label: 'Key', cell: name }, ...numberColumns(totalsOfGroup, currency, groups)];
   return html`<section class="sheet sums">
-    ${table('By key', columns, groupsOf(keys))}
+    ${table('By key', columns, groups)}
     ${!areAllKeys && html`<p class="hint">Of your ${withThousands(keys.length)} oldest keys. The file has all of them.</p>`}
   </section>`;
 }

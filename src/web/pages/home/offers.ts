@@ -1,0 +1,95 @@
+import { html, type Html } from '../../../base/values/html.ts';
+import type { ModelConfig } from '../../../base/config/config.ts';
+import { type Job, soldJobs } from '../../../jobs/use-cases/catalog.ts';
+import type { JobsContext } from '../../../jobs/use-cases/context.ts';
+import { copyButton, personName, withThousands } from '../elements.ts';
+import { jobBadges, jobName, jobPath, jobPrices } from '../jobs/catalogue.ts';
+import { offerCommand } from '../jobs/job-view.ts';
+import { curlFor } from '../keys/snippets.ts';
+import { modelPrice } from '../model-columns.ts';
+import { pathWith } from '../own-path.ts';
+import type { Visit } from '../visit.ts';
+
+/** Of each kind; the pages of the kinds have all. */
+const mostShown = 12;
+
+/** What is sold, one entry each. */
+export interface Offers {
+  readonly jobs: readonly Job[];
+  readonly routes: readonly Job[];
+  readonly models: readonly ModelConfig[];
+}
+
+export function offersOf({ site }: Visit): Offers {
+  const context = site.jobs?.();
+  const sold = context ? soldJobs(context.catalog) : [];
+  return {
+    jobs: sold.filter(({ route, isTopUp }) => !route && !isTopUp),
+    routes: sold.filter(({ route }) => route),
+    models: [...site.chat().models.values()],
+  };
+}
+
+/** Each offer with its price and a line for a shell that shows it or asks for it. */
+export function offerSections(visit: Visit, { jobs, routes, models }: Offers): Html {
+  const { site } = visit;
+  const context = site.jobs?.();
+  const { currency, anonymousPerDay } = site.chat().settings;
+  const curl = ({ name, price }: ModelConfig): string =>
+    curlFor(site.publicUrl(), name, price !== undefined || anonymousPerDay === 0);
+  return html`${
+    context &&
+    html`${section('Jobs', 'Paid by the call from a wallet: curl shows the offer, and charges nothing.', jobs, jobItem(context), '/jobs')}
+    ${section('Paid APIs', 'Paid by the request from a wallet: curl shows the offer, and charges nothing.', routes, jobItem(context), '/jobs')}`
+  }
+  ${section('Models', html`Paid by the token from your credit, with a key in <code>TOLLBOOK_KEY</code>.`, models, (model) => modelItem(model, currency, curl(model)), '/v1/models')}`;
+}
+
+function section<T>(
+  title: string,
+  text: Html | string,
+  all: readonly T[],
+  item: (one: T) => Html,
+  more: string,
+): Html | undefined {
+  if (all.length === 0) return undefined;
+  return html`<section class="sheet">
+    <h2>${title}</h2>
+    <p class="hint">${text}</p>
+    <ul class="offers">
+      ${all.slice(0, mostShown).map(item)}
+    </ul>
+    ${all.length > mostShown && html`<p><a href="${more}">All ${all.length}</a></p>`}
+  </section>`;
+}
+
+function jobItem(context: JobsContext): (job: Job) => Html {
+  return (job) =>
+    offer(
+      html`<a href="${jobPath(job)}">${jobName(job)}</a> ${jobBadges(job)}`,
+      jobPrices(context, job),
+      job.description,
+      offerCommand(context.publicUrl(), job),
+    );
+}
+
+function modelItem(model: ModelConfig, currency: string, curl: string): Html {
+  const { name, contextLength } = model;
+  return offer(
+    html`<a href="${pathWith('/try', { model: name })}"><code>${name}</code></a>`,
+    modelPrice(model, currency),
+    `Up to ${withThousands(contextLength)} tokens of context.`,
+    curl.replaceAll(/ \\\n +/g, ' '),
+  );
+}
+
+function offer(name: Html, price: Html | string, text: string | undefined, curl: string): Html {
+  return html`<li>
+    <p class="head"><b>${name}</b><span class="prices">${price}</span></p>
+    ${text !== undefined && html`<p>${personName(text)}</p>`}
+    <div class="snippet">
+      <pre tabindex="0"><code>${curl}</code></pre>
+      ${copyButton(curl, 'the command')}
+    </div>
+  </li>`;
+}
