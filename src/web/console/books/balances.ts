@@ -2,6 +2,7 @@ import { bridgeReasonTexts } from '../../../finance/rules/reconcile/bridge.ts';
 import type { AccountJson, ReportJson } from '../../../finance/rules/reconcile/report.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { shortId } from '../../pages/elements.ts';
+import { networkName } from '../words.ts';
 import { paymentLink, reportedAmount, transactionWithLink, words } from './books-view.ts';
 
 type Bridge = NonNullable<AccountJson['bridge']>;
@@ -25,7 +26,7 @@ function accountSheet(account: AccountJson): Html {
   const money = (atoms: string | null): Html => reportedAmount(atoms, account) ?? html`unknown`;
   return html`<section class="sheet">
     <h2>${symbol ?? shortId(asset, 'the token')} at ${shortId(payee, 'the payee')}</h2>
-    <p class="hint">on ${network}</p>
+    <p class="hint">on ${networkName(network)}</p>
     <table class="statement">
       <caption>
         On the chain

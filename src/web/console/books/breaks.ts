@@ -26,6 +26,7 @@ import {
   readExplanations,
 } from '../../../finance/use-cases/reconcile/explain-break.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
+import { networkName } from '../words.ts';
 import {
   booksPath,
   booksView,
@@ -181,7 +182,7 @@ function factsOf(report: ReportJson, item: ItemFields): [string, Shown][] {
   const { network, transaction, chain_asset: chainAsset } = item;
   return [
     ['Of', words(item.of)],
-    ['On', network],
+    ['On', networkName(network)],
     ['By the ledger', amountIn(report, item, item.ledger_amount)],
     ['On the chain', amountIn(report, item, item.chain_amount)],
     ['Refunded', amountIn(report, item, item.refunded_amount)],

@@ -11,6 +11,7 @@ import { notFound } from '../../pages/problem.ts';
 import { readExplanations } from '../../../finance/use-cases/reconcile/explain-break.ts';
 import { latestReconciliations, type ReconciliationRow } from '../../../audit/store/reconciliations.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
+import { networkName } from '../words.ts';
 import { balancesOf } from './balances.ts';
 import { exportsAndClose } from './periods.ts';
 import { breakPages, itemsTable } from './breaks.ts';
@@ -110,10 +111,10 @@ const completenessTexts = {
   sample: 'the node has no state to compare the logs with',
 } as const;
 
-function networkFact(network: ReportJson['networks'][number]): [string, Shown] {
+function networkFact(network: ReportJson['networks'][number]): [Shown, Shown] {
   const { network: name, from_block: from, to_block: to, is_covered: isCovered, completeness } = network;
   const early = !isCovered && badge('the period is not final yet', 'warn');
-  return [name, html`blocks ${from} to ${to}: ${completenessTexts[completeness]} ${early}`];
+  return [networkName(name), html`blocks ${from} to ${to}: ${completenessTexts[completeness]} ${early}`];
 }
 
 /** The breaks, the unexplained ones first. */

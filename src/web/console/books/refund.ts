@@ -27,6 +27,7 @@ import type { Answer, Data, View } from '../../pages/visit.ts';
 import { readMined, requireFinal } from '../../../finance/use-cases/refunds/final-transfers.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
+import { networkName } from '../words.ts';
 import { booksView, paymentLink, refundsPath, transactionWithLink } from './books-view.ts';
 
 /** Why a wallet is not asked. */
@@ -228,7 +229,7 @@ function factsOf(state: PaymentState, quoteDigest: string): Html {
   return html`<section class="sheet">
     <h2>What is owed</h2>
     ${factList([
-      ['Left to refund', html`${tokenAmount(remainingAtoms(state), payment)} on ${network}`],
+      ['Left to refund', html`${tokenAmount(remainingAtoms(state), payment)} on ${networkName(network)}`],
       ['Paid', [tokenAmount(BigInt(payment.amount), payment), settled && by(settled.transaction)]],
       ['To', html`${shortId(payer, 'the payer')} <span class="hint">the payer</span>`],
       ['Why', reason === undefined ? 'No refund is due.' : (refundReasonTexts[reason] ?? reason)],

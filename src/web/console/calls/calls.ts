@@ -11,7 +11,8 @@ import { pathWith } from '../../pages/own-path.ts';
 import { type Column, count, time } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { sectionView } from '../layout.ts';
-import type { OperatorVisit, Section } from '../visit.ts';
+import type { ConsoleSite, OperatorVisit, Section } from '../visit.ts';
+import { jobNamed } from '../words.ts';
 import { jobsOf } from '../contexts.ts';
 import { deadLetterPages, deadPath } from './dead-letters.ts';
 import { outboxPages } from './outbox.ts';
@@ -38,10 +39,10 @@ async function callsView(visit: OperatorVisit): Promise<View> {
     groupDeadLetters(context.db, {}, 0),
     runnersSheet(visit, context),
   ]);
-  return sectionView(path, 'Calls', [runners, causesSheet(listed(causes))]);
+  return sectionView(path, 'Calls', [runners, causesSheet(visit, listed(causes))]);
 }
 
-function causesSheet({ groups, others, next }: CauseReport): Html {
+function causesSheet({ site }: OperatorVisit, { groups, others, next }: CauseReport): Html {
   const isCut = others > 0 || next !== undefined;
   const note =
     isCut &&
@@ -51,10 +52,10 @@ function causesSheet({ groups, others, next }: CauseReport): Html {
       <a href="${deadPath}">all dead letters</a>.
     </p>`;
   const none = ['Dead letters', 'None at present.'] as const;
-  return tableSheet('Dead letters by cause', causeColumns, groups, { none, note });
+  return tableSheet('Dead letters by cause', causeColumns(site), groups, { none, note });
 }
 
-const causeColumns: Column<CauseGroup>[] = [
+const causeColumns = (site: ConsoleSite): Column<CauseGroup>[] => [
   {
     label: 'Cause',
     cell: ({ cause, reason, words }) =>
@@ -63,7 +64,10 @@ const causeColumns: Column<CauseGroup>[] = [
         }`,
   },
   { label: 'Calls', isNumber: true, cell: ({ calls }) => count(calls) },
-  { label: 'Jobs', cell: ({ jobs }) => jobs.join(', ') },
+  {
+    label: 'Jobs',
+    cell: ({ jobs }) => jobs.map((key) => html`<span class="line">${jobNamed(site, key)}</span>`),
+  },
   { label: 'Runners', cell: ({ runners }) => runners.join(', ') },
   { label: 'Oldest', cell: ({ oldest }) => time(oldest) },
   { label: 'Newest', cell: ({ newest }) => time(newest) },

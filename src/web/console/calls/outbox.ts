@@ -10,6 +10,7 @@ import { listOutbox, type OutboxCall, type OutboxPlace, outboxPlaces } from '../
 import { sectionView } from '../layout.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
 import { jobsOf } from '../contexts.ts';
+import { jobName } from '../words.ts';
 import { callLink } from './links.ts';
 
 const path = '/console/calls/outbox';
@@ -55,7 +56,7 @@ async function outboxView(visit: OperatorVisit): Promise<View> {
   ${
     shown.length === 0
       ? empty('No such call', 'A call leaves the outbox when it is completed or given up.')
-      : tableSheet('Calls that have not ended, the oldest first', columns, shown)
+      : tableSheet('Calls that have not ended, the oldest first', columns(visit), shown)
   }
   ${pageLinks(path, 'after', { isFirst: after === undefined, next }, ['The oldest', 'Newer'], filters)}`;
   return sectionView('/console/calls', 'Outbox', body, { up: ['/console/calls', 'Calls'] });
@@ -85,9 +86,9 @@ function filterForm(query: URLSearchParams, { config }: JobsContext): Html {
   </form>`;
 }
 
-const columns: Column<OutboxCall>[] = [
+const columns = ({ site }: OperatorVisit): Column<OutboxCall>[] => [
   { label: 'Call', cell: callLink },
-  { label: 'Job', cell: ({ serviceId, jobIndex }) => `${serviceId}/${jobIndex}` },
+  { label: 'Job', cell: (row) => jobName(site, row) },
   { label: 'Place', cell: ({ place }) => badge(placeNames[place], place === 'later' ? 'warn' : 'plain') },
   {
     label: 'Until or since',

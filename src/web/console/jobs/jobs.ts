@@ -8,13 +8,14 @@ import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { badge, type Column, count, time } from '../../pages/elements.ts';
+import { ageText, badge, type Column, count, time } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { readLatestEvents } from '../../../ledger/store/streams.ts';
 import { isCursor } from '../../pages/filters.ts';
 import { jobsOf } from '../contexts.ts';
 import { sectionView } from '../layout.ts';
-import type { OperatorVisit, Section } from '../visit.ts';
+import type { ConsoleSite, OperatorVisit, Section } from '../visit.ts';
+import { jobName, jobNamed, networkName } from '../words.ts';
 import { dryRunAction, dryRunForm } from './dry-run.ts';
 import { peersSheet, ratesSheet } from './rates.ts';
 
@@ -41,22 +42,21 @@ async function jobsView(visit: OperatorVisit, said?: Html): Promise<View> {
   const shown = jobs.slice(from, from + shownJobs);
   const place = (at: number): string => pathWith(path, { from: at <= 0 ? undefined : String(at + 1) });
   const body = html`${said}
-    ${tableSheet('Jobs', columnsFor(context), shown, { none: ['Jobs', 'No job has a price.'] })}
+    ${tableSheet('Jobs', columnsFor(visit.site, context), shown, { none: ['Jobs', 'No job has a price.'] })}
     <p class="actions">
       ${from > 0 && html`<a class="button plain" href="${place(from - shownJobs)}">Those before</a>`}
       ${from + shownJobs < jobs.length && html`<a class="button plain" href="${place(from + shownJobs)}">The next ones</a>`}
     </p>
     ${ratesSheet(context)} ${peersSheet(context)}
-    ${includesRole(visit.operator.role, 'operator') && dryRunForm(visit)} ${reloadsSheet(reloads)}`;
+    ${includesRole(visit.operator.role, 'operator') && dryRunForm(visit)} ${reloadsSheet(visit.site, reloads)}`;
   return sectionView(path, 'Jobs and prices', body);
 }
 
-function columnsFor({ settings }: JobsContext): Column<Job>[] {
+function columnsFor(site: ConsoleSite, { settings }: JobsContext): Column<Job>[] {
   return [
     {
       label: 'Job',
-      cell: (job) =>
-        html`<a href="/console/calls/dead?job=${jobKey(job)}">${jobKey(job)}</a> ${job.name ?? ''}`,
+      cell: (job) => html`<a href="/console/calls/dead?job=${jobKey(job)}">${jobName(site, job)}</a>`,
     },
     {
       label: 'Sold',
@@ -78,7 +78,8 @@ function columnsFor({ settings }: JobsContext): Column<Job>[] {
           : options.map(
               (option) =>
                 html`<span class="line"
-                  >${tokenAmount(option.amount, option)} <span class="hint">${option.network}</span></span
+                  >${tokenAmount(option.amount, option)}
+                  <span class="hint">${networkName(option.network)}</span></span
                 >`,
             ),
     },
@@ -97,20 +98,21 @@ function policyOf(job: Job, { jobPolicies }: JobsContext['settings']): string[] 
     isTopUp && 'sells credit',
     restriction && `${restriction.authMode.replaceAll('_', ' ')}, ${restriction.contract}`,
     input && `takes ${input.contentType}${input.schema ? ' by a schema' : ''}`,
-    maxRunnerSilenceSecs > 0 && `not sold once runners are silent for ${maxRunnerSilenceSecs} s`,
+    maxRunnerSilenceSecs > 0 && `not sold once runners are silent for ${ageText(maxRunnerSilenceSecs)}`,
     policy?.priority !== undefined && policy.priority !== 0 && `priority ${policy.priority}`,
     policy?.maxConcurrent !== undefined && `at most ${policy.maxConcurrent} simultaneously`,
     policy?.orderBy !== undefined && `in the order of ${policy.orderBy}`,
     policy?.maxAttempts !== undefined && `${policy.maxAttempts} attempts`,
-    policy?.discardAfterSecs !== undefined && `dead letters are given up after ${policy.discardAfterSecs} s`,
+    policy?.discardAfterSecs !== undefined &&
+      `dead letters are given up after ${ageText(policy.discardAfterSecs)}`,
   ];
   return lines.filter((line): line is string => typeof line === 'string');
 }
 
-function reloadsSheet(events: readonly RecordedEvent[]): Html {
+function reloadsSheet(site: ConsoleSite, events: readonly RecordedEvent[]): Html {
   const columns: Column<RecordedEvent>[] = [
     { label: 'When', cell: ({ at }) => time(new Date(at)) },
-    { label: 'What', cell: changeOf },
+    { label: 'What', cell: (event) => changeOf(site, event) },
     { label: 'Record', isNumber: true, cell: ({ seq }) => seq },
   ];
   return tableSheet('Reloads of the configuration', columns, events, {
@@ -123,7 +125,7 @@ function reloadsSheet(events: readonly RecordedEvent[]): Html {
   });
 }
 
-function changeOf(event: RecordedEvent): Html | string {
+function changeOf(site: ConsoleSite, event: RecordedEvent): Html | string {
   if (event.type === 'operator_config_refused')
     return html`${badge('refused', 'bad')} ${event.data.mistakes} mistakes; nothing was changed`;
   if (event.type === 'operator_models_loaded') return html`${count(event.data.models)} models were loaded`;
@@ -132,7 +134,9 @@ function changeOf(event: RecordedEvent): Html | string {
   if (changes.length === 0) return `${jobs} jobs, none of them sold otherwise than before`;
   return html`${changes.map(
     ({ service_id: service, job_index: index, was, now }) =>
-      html`<span class="line">${service}/${index}: ${soldText(was)} → ${soldText(now)}</span>`,
+      html`<span class="line"
+        >${jobNamed(site, `${service}/${index}`)}: ${soldText(was)} → ${soldText(now)}</span
+      >`,
   )}${more > 0 && html`<span class="line">and ${count(more)} more jobs</span>`}`;
 }
 

@@ -9,6 +9,7 @@ import {
   type TokenDay,
 } from '../../../ledger/store/earnings-and-latency.ts';
 import type { ConsoleSite } from '../visit.ts';
+import { durationText } from '../words.ts';
 
 const shownDays = 7;
 const measuredPayments = 500;
@@ -60,13 +61,6 @@ function addLatency(figures: Map<string, string>, { settled, delivered }: Latenc
     figures.set(`${name}_ms`, p50 === null ? '–' : durationText(p50));
     figures.set(`${name}_p95_ms`, p95 === null ? '–' : durationText(p95));
   }
-}
-
-/** Milliseconds below a second, then seconds, minutes and hours. */
-function durationText(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 120_000) return `${(ms / 1_000).toFixed(1)} s`;
-  return ms < 7_200_000 ? `${Math.round(ms / 60_000)} min` : `${Math.round(ms / 3_600_000)} h`;
 }
 
 export const dayFigures = ['amount', 'payments', 'completed', 'deadLettered', 'refunded'] as const;
