@@ -24,8 +24,11 @@ export function lasting(since: Date): Html {
 
 /** A chain by its name; its id on hover. A chain without a known name is shown by its id. */
 export function networkName(network: string): Html {
-  const name = knownNetworks[network]?.chainName;
-  return name === undefined ? html`${network}` : html`<span title="${network}">${name}</span>`;
+  return html`<span title="${network}">${networkText(network)}</span>`;
+}
+
+export function networkText(network: string): string {
+  return knownNetworks[network]?.chainName ?? network;
 }
 
 /** A job by the name that the configuration gives it, with its number in small print; without one, by its number. */

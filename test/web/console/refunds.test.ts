@@ -133,6 +133,7 @@ test.skipIf(!hasBrowser)(
     const letters = formsIn((await olga.get('/console/calls/dead')).text).map(({ action }) => action);
     expect(letters).toContain('/console/calls/dead/give-up');
     expect(letters).not.toContain(`/console/calls/${due.call_id}/requeue`);
+    await eventually(async () => expect((await olga.get('/console')).text).toContain('Nothing needs you'));
   },
 );
 

@@ -55,7 +55,7 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
       const [recovery = ''] = ((await page.locator('pre').textContent()) ?? '').split('\n');
       await checked();
       await page.getByRole('link', { name: 'I have kept them' }).click();
-      await page.getByRole('heading', { name: 'Welcome, ada' }).waitFor();
+      await page.getByRole('heading', { name: 'Nothing needs you' }).waitFor();
       await checked();
       await page.getByRole('button', { name: 'Sign out' }).click();
       await page.getByText('You are signed out').waitFor();

@@ -70,7 +70,7 @@ function servicesOf(query: URLSearchParams, { config }: JobsContext): readonly n
   return named === '' ? undefined : named.split(',').map(Number);
 }
 
-const placeNames: Readonly<Record<OutboxPlace, string>> = {
+export const placeNames: Readonly<Record<OutboxPlace, string>> = {
   due: 'due',
   leased: 'leased',
   later: 'again later',
