@@ -22,10 +22,13 @@ import {
   explainBreak,
   findBreak,
   type Explained,
+  type FoundBreak,
   isSaidOpen,
   readExplanations,
 } from '../../../finance/use-cases/reconcile/explain-break.ts';
-import type { Console, OperatorVisit } from '../visit.ts';
+import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
+import { reconcileAgain } from './make-reconciliation.ts';
+import { came, moneyAction, moneyForm } from './record-money.ts';
 import { networkName } from '../words.ts';
 import {
   booksPath,
@@ -40,8 +43,9 @@ import { reportOf, type StoredReport } from './stored-report.ts';
 const path = `${booksPath}/reconciliations/:id/breaks/:break`;
 
 /** Each break of a run, and the operator's explanation. */
-export function breakPages(console: Console): void {
+export function breakPages(console: Console, { jobs }: ConsoleSite): void {
   console.show(path, (visit) => breakView(visit, undefined, visit.query));
+  if (jobs) moneyAction(console, { path, pageOf: pathOf, show: breakView });
   console.act(
     `${path}/explain`,
     {
@@ -155,13 +159,36 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
         )}
       </ol>
     </section>
-    ${includesRole(visit.operator.role, 'finance') && explainForm(visit, typed)}`;
+    ${includesRole(visit.operator.role, 'finance') && [recordForm(visit, found, stored.report, typed), explainForm(visit, typed)]}`;
   return booksView(visit.site, booksPath, `Break ${breakId.slice(0, 10)}`, body, {
     up: [`${booksPath}/reconciliations/${stored.id}`, `Reconciliation ${stored.id}`],
     heading: `Break: ${words(itemClass)}`,
     beside: saidBadge(said),
     mistake,
   });
+}
+
+/** The breaks that a record of a transfer puts right: what it may be. */
+const recordable: Readonly<Record<string, Parameters<typeof moneyForm>[2]['kinds']>> = {
+  on_chain_without_event: came,
+  foreign_use: ['sweep'],
+};
+
+function recordForm(
+  visit: OperatorVisit,
+  { itemClass, item }: FoundBreak,
+  { period }: ReportJson,
+  typed: URLSearchParams | undefined,
+): Html | undefined {
+  const kinds = recordable[itemClass];
+  const { network, transaction } = item;
+  if (!visit.site.jobs || !kinds || transaction === undefined) return undefined;
+  return html`<section class="sheet">
+    <h2>Record what it is</h2>
+    <p>The ledger has it then, and the break ends with the next reconciliation of its period.</p>
+    ${moneyForm(visit, pathOf(visit.params), { kinds, given: { network, transaction }, typed })}
+    ${reconcileAgain(visit, period)}
+  </section>`;
 }
 
 function explainForm(visit: OperatorVisit, typed: URLSearchParams | undefined): Html {

@@ -34,7 +34,7 @@ import type { ActionOptions, Console, OperatorVisit } from '../visit.ts';
 import { balancesOf } from './balances.ts';
 import { readOneAtATime } from './one-at-a-time.ts';
 import { booksPath, booksView, hashText, periodsPath } from './books-view.ts';
-import { reportOf } from './stored-report.ts';
+import { openBreaksOf, reportOf } from './stored-report.ts';
 
 type ShowRun = (visit: OperatorVisit, mistake: string) => Promise<View>;
 
@@ -238,7 +238,7 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
         ['Report', hashText(data.report_sha256)],
       ])}
     </section>
-    ${text === undefined ? noticeOf({ tone: 'warn', text: 'The report of this close is not stored here, so its balances are not known.' }) : balancesOf(JSON.parse(text) as ReportJson)}
+    ${text === undefined ? noticeOf({ tone: 'warn', text: 'The report of this close is not stored here, so its balances are not known.' }) : await balancesOfReport(visit, text)}
     <section class="sheet">
       <h2>Exports</h2>
       ${mayAct && downloads(closed.period)}
@@ -250,6 +250,11 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
     ${mayAct && !reopening && movesOf(visit, closed)}`;
   const parts = { heading: name, beside: stateBadge(closed), mistake };
   return booksView(site, periodsPath, nameOf(closed.period), body, parts);
+}
+
+async function balancesOfReport({ site }: OperatorVisit, text: string): Promise<Html> {
+  const report = JSON.parse(text) as ReportJson;
+  return balancesOf(report, await openBreaksOf(site.ledger.pool, report));
 }
 
 /** A link to each export of a period. */

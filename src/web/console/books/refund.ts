@@ -27,6 +27,7 @@ import type { Answer, Data, View } from '../../pages/visit.ts';
 import { readMined, requireFinal } from '../../../finance/use-cases/refunds/final-transfers.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
+import { chainMistakes } from './record-money.ts';
 import { networkName } from '../words.ts';
 import { booksView, paymentLink, refundsPath, transactionWithLink } from './books-view.ts';
 
@@ -64,12 +65,7 @@ const endMistakes: Readonly<Record<EndRefusal, string>> = {
 
 /** Why a refund is not recorded by a transaction. */
 const recordMistakes: Readonly<Record<RefundRefusal, string>> = {
-  network_unknown: 'The gateway has no RPC for the network of this payment.',
-  wrong_chain: 'The RPC of this network serves another chain.',
-  chain_unavailable: 'The chain could not be reached; try again.',
-  transaction_unknown: 'The chain does not know this transaction.',
-  transaction_failed: 'This transaction failed: it moved nothing.',
-  not_final: 'This transaction is not final yet: try again in a while.',
+  ...chainMistakes,
   quote_unknown: 'There is no such quote.',
   payment_unknown: 'This quote has no such payment.',
   not_paid: 'This quote is not paid: there is nothing to refund.',
