@@ -2,7 +2,10 @@ import { canonicalJson } from '../../base/values/canonical-json.ts';
 import type { LedgerEvent } from '../../ledger/rules/event.ts';
 import { sha256 } from '../../base/values/sha256.ts';
 import { optionJson } from '../../payments/rules/quote.ts';
-import type { Catalog, Job } from './catalog.ts';
+import type { Config } from '../../base/config/config.ts';
+import { reloadConfig } from '../../base/config/reload.ts';
+import type { JobsContext } from './context.ts';
+import { type Catalog, createCatalog, type Job } from './catalog.ts';
 
 /** More are counted alone: the event of a large catalog must not become large. */
 const mostChanges = 50;
@@ -20,6 +23,15 @@ export function reloadEvent(catalog: Catalog, before: Catalog): LedgerEvent {
       ...(more > 0 && { more_changes: more }),
     },
   };
+}
+
+/** What a reload of this configuration would sell otherwise than now, with the rates of now. */
+export function previewReload(
+  { catalog, rates, config }: Pick<JobsContext, 'catalog' | 'rates' | 'config'>,
+  next: Config,
+): ReturnType<typeof changesOf> {
+  const merged = reloadConfig(config, next).config;
+  return merged.jobs ? changesOf(createCatalog(merged.jobs, merged, rates.view().rates), catalog) : [];
 }
 
 /** The jobs whose mode or price differs, those that are new or gone among them. Prices in tokens follow rates, and do not count as changes. */

@@ -16,7 +16,7 @@ import { jobNamed } from '../words.ts';
 import { jobsOf } from '../contexts.ts';
 import { deadLetterPages, deadPath } from './dead-letters.ts';
 import { outboxPages } from './outbox.ts';
-import { runnerActions, runnersSheet } from './runners.ts';
+import { runnerActions, runnersSheet, waitingNotices } from './runners.ts';
 
 const path = '/console/calls';
 
@@ -35,11 +35,12 @@ export const callsSection: Section = {
 
 async function callsView(visit: OperatorVisit): Promise<View> {
   const context = jobsOf(visit);
-  const [causes, runners] = await Promise.all([
+  const [notices, causes, runners] = await Promise.all([
+    waitingNotices(context),
     groupDeadLetters(context.db, {}, 0),
     runnersSheet(visit, context),
   ]);
-  return sectionView(path, 'Calls', [runners, causesSheet(visit, listed(causes))]);
+  return sectionView(path, 'Calls', [notices, runners, causesSheet(visit, listed(causes))]);
 }
 
 function causesSheet({ site }: OperatorVisit, { groups, others, next }: CauseReport): Html {

@@ -16,6 +16,11 @@ import { jobsOf } from '../contexts.ts';
 import { sectionView } from '../layout.ts';
 import type { ConsoleSite, OperatorVisit, Section } from '../visit.ts';
 import { jobName, jobNamed, networkName } from '../words.ts';
+import { ConfigError } from '../../../base/config/mistakes.ts';
+import { reasonOf } from '../../../base/config/files.ts';
+import { isRunnerAway } from '../../../jobs/use-cases/capacity.ts';
+import { previewReload } from '../../../jobs/use-cases/reload.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { dryRunAction, dryRunForm } from './dry-run.ts';
 import { peersSheet, ratesSheet } from './rates.ts';
 
@@ -41,7 +46,7 @@ async function jobsView(visit: OperatorVisit, said?: Html): Promise<View> {
   const jobs = [...context.catalog.values()];
   const shown = jobs.slice(from, from + shownJobs);
   const place = (at: number): string => pathWith(path, { from: at <= 0 ? undefined : String(at + 1) });
-  const body = html`${said}
+  const body = html`${said} ${await previewSheet(visit.site, context)}
     ${tableSheet('Jobs', columnsFor(visit.site, context), shown, { none: ['Jobs', 'No job has a price.'] })}
     <p class="actions">
       ${from > 0 && html`<a class="button plain" href="${place(from - shownJobs)}">Those before</a>`}
@@ -52,7 +57,8 @@ async function jobsView(visit: OperatorVisit, said?: Html): Promise<View> {
   return sectionView(path, 'Jobs and prices', body);
 }
 
-function columnsFor(site: ConsoleSite, { settings }: JobsContext): Column<Job>[] {
+function columnsFor(site: ConsoleSite, context: JobsContext): Column<Job>[] {
+  const { settings } = context;
   return [
     {
       label: 'Job',
@@ -60,7 +66,9 @@ function columnsFor(site: ConsoleSite, { settings }: JobsContext): Column<Job>[]
     },
     {
       label: 'Sold',
-      cell: ({ mode }) => badge(mode.replaceAll('_', ' '), mode === 'disabled' ? 'plain' : 'good'),
+      cell: (job) =>
+        html`${badge(job.mode.replaceAll('_', ' '), job.mode === 'disabled' ? 'plain' : 'good')}
+        ${job.isSold && isRunnerAway(context, job) && badge(job.hasRunner ? 'not now: its runners are silent' : 'not now: no runner', 'bad')}`,
     },
     {
       label: 'Price',
@@ -125,9 +133,52 @@ function reloadsSheet(site: ConsoleSite, events: readonly RecordedEvent[]): Html
   });
 }
 
+/** What the configuration file would change if it was reloaded now; nothing where it would change nothing. */
+async function previewSheet(
+  { readConfig, ...site }: ConsoleSite,
+  context: JobsContext,
+): Promise<Html | undefined> {
+  if (!readConfig) return undefined;
+  try {
+    const changes = previewReload(context, await readConfig());
+    if (changes.length === 0) return undefined;
+    return tableSheet(
+      'A reload would change these prices',
+      changeColumns(site),
+      changes.slice(0, shownJobs),
+      {
+        note: html`<p class="hint">
+          ${changes.length > shownJobs && html`And ${count(changes.length - shownJobs)} more. `}The
+          configuration file on this machine says so, and is not in force: <code>SIGHUP</code> to the gateway
+          reloads it.
+        </p>`,
+      },
+    );
+  } catch (error) {
+    const why = error instanceof ConfigError ? mistakesText(error.mistakes.length) : reasonOf(error);
+    return noticeOf({
+      tone: 'warn',
+      text: `The configuration file on this machine could not be loaded now (${why}): a reload would be refused. tollbook config check says why.`,
+    });
+  }
+}
+
+function mistakesText(mistakes: number): string {
+  return mistakes === 1 ? '1 mistake' : `${mistakes} mistakes`;
+}
+
+const changeColumns = (site: Pick<ConsoleSite, 'jobs'>): Column<Change>[] => [
+  {
+    label: 'Job',
+    cell: ({ service_id: serviceId, job_index: jobIndex }) => jobName(site, { serviceId, jobIndex }),
+  },
+  { label: 'Was', cell: ({ was }) => soldText(was) },
+  { label: 'Now', cell: ({ now }) => html`<strong>${soldText(now)}</strong>` },
+];
+
 function changeOf(site: ConsoleSite, event: RecordedEvent): Html | string {
   if (event.type === 'operator_config_refused')
-    return html`${badge('refused', 'bad')} ${event.data.mistakes} mistakes; nothing was changed`;
+    return html`${badge('refused', 'bad')} ${mistakesText(event.data.mistakes)}; nothing was changed`;
   if (event.type === 'operator_models_loaded') return html`${count(event.data.models)} models were loaded`;
   if (event.type !== 'operator_config_loaded') return event.type.replaceAll('_', ' ');
   const { jobs, changes = [], more_changes: more = 0 } = event.data;
@@ -140,7 +191,8 @@ function changeOf(site: ConsoleSite, event: RecordedEvent): Html | string {
   )}${more > 0 && html`<span class="line">and ${count(more)} more jobs</span>`}`;
 }
 
-type SoldAs = NonNullable<NonNullable<EventData<'operator_config_loaded'>['changes']>[number]['now']>;
+type Change = NonNullable<EventData<'operator_config_loaded'>['changes']>[number];
+type SoldAs = NonNullable<Change['now']>;
 
 function soldText(sold: SoldAs | undefined): string {
   if (!sold) return 'no price';

@@ -5,7 +5,7 @@ import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import { type Bar, type BarChart, barChart } from '../../pages/usage/chart.ts';
 import { type OutboxPlace, outboxPlaces } from '../../../calls/store/outbox.ts';
 import type { TokenDay } from '../../../ledger/store/earnings-and-latency.ts';
-import { outboxAddress, placeNames } from '../calls/outbox.ts';
+import { outboxAddress, placeNames } from '../calls/links.ts';
 import { networkName, networkText } from '../words.ts';
 
 /** Those in which most was paid; the table has them all. */
