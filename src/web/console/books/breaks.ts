@@ -139,7 +139,14 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
   if (!stored || !found) return notFound('break');
   const { breakId, itemClass, item } = found;
   const said = (await readExplanations(visit.site.ledger.pool, [breakId])).get(breakId) ?? [];
-  const body = html`<section class="sheet">
+  const isOpen = isSaidOpen(said);
+  const mayAct = includesRole(visit.operator.role, 'finance');
+  const body = html`<p class="notice ${isOpen ? 'bad' : 'good'}">
+      ${breakTexts[itemClass] ?? 'Ledger and chain differ.'}
+      ${isOpen ? 'Nobody has explained it.' : `${said.at(-1)?.data.operator ?? ''} has explained it.`}
+    </p>
+    ${mayAct && html`<div class="grid pair">${recordForm(visit, found, stored.report, typed)} ${explainForm(visit, typed)}</div>`}
+    <section class="sheet">
       <h2>What differs</h2>
       ${factList([...factsOf(stored.report, item), ['Its id in every report', shortId(breakId, 'the id of the break')]])}
     </section>
@@ -158,8 +165,7 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
             </li>`,
         )}
       </ol>
-    </section>
-    ${includesRole(visit.operator.role, 'finance') && [recordForm(visit, found, stored.report, typed), explainForm(visit, typed)]}`;
+    </section>`;
   return booksView(visit.site, booksPath, `Break ${breakId.slice(0, 10)}`, body, {
     up: [`${booksPath}/reconciliations/${stored.id}`, `Reconciliation ${stored.id}`],
     heading: `Break: ${words(itemClass)}`,
@@ -167,6 +173,19 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
     mistake,
   });
 }
+
+/** What each class of breaks says. */
+const breakTexts: Readonly<Record<string, string>> = {
+  missing_on_chain: 'The ledger has it, and the chain has not.',
+  on_chain_without_event: 'Money came on the chain, and no event of the ledger says why.',
+  amount_mismatch: 'Ledger and chain have different amounts.',
+  asset_mismatch: 'Ledger and chain have different tokens.',
+  payee_mismatch: 'The money went to another address than the ledger says.',
+  duplicate_claim: 'Its transfer belongs to something else in the ledger.',
+  quote_terms_differ: 'The payment matches none of the options of its quote.',
+  foreign_use: 'Money left a payee, and no sweep or refund of it is recorded.',
+  token_decimals_differ: 'The contract of the token has other decimals than the ledger.',
+};
 
 /** The breaks that a record of a transfer puts right: what it may be. */
 const recordable: Readonly<Record<string, Parameters<typeof moneyForm>[2]['kinds']>> = {

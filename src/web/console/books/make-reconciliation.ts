@@ -148,7 +148,8 @@ export function reconcileForm(
 ): Html {
   const today = new Date().toISOString().slice(0, 10);
   const month = new Date(Date.parse(today) - 86_400_000).toISOString().slice(0, 7);
-  const since = lastTo?.replace(/T00:00:00\.000Z$/, '') ?? `${month}-01`;
+  const isNew = lastTo !== undefined && Date.parse(lastTo) < Date.parse(today);
+  const since = isNew ? lastTo.replace(/T00:00:00\.000Z$/, '') : `${month}-01`;
   const ofPeriod = (label: string, name: string, value: string, hint: string): Html =>
     field({ label, name, value: typed?.get(name) ?? value, maxLength: 30, autocomplete: 'off', hint });
   return form(

@@ -51,13 +51,14 @@ async function listView(visit: OperatorVisit, mistake?: string, typed?: URLSearc
     { label: 'Events', isNumber: true, cell: ({ size }) => count(size) },
   ];
   const mayMake = site.jobs !== undefined && includesRole(visit.operator.role, 'finance');
-  const body = html`${mistake === undefined && runNotice()}
+  const body = html`${before === undefined && shown[0] && (await lastNotice(visit, shown[0]))}
+  ${mistake === undefined && runNotice()}
   ${
     shown.length === 0
       ? empty(
           'No reconciliation is stored',
-          html`The form below, or the command <code>tollbook reconcile</code>, compares the ledger with the
-            chains for a period, and stores its report here.`,
+          html`${mayMake && 'The form below, or '}the command <code>tollbook reconcile</code> compares the
+            ledger with the chains for a period, and stores its report here.`,
         )
       : tableSheet('Stored reports', columns, shown)
   }
@@ -70,6 +71,18 @@ async function listView(visit: OperatorVisit, mistake?: string, typed?: URLSearc
   }
   ${pageLinks(booksPath, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
   return booksView(site, booksPath, 'Reconciliations', body, { mistake });
+}
+
+/** Whether the last reconciliation leaves something to explain. */
+async function lastNotice({ site }: OperatorVisit, { id, to, breaks }: ReconciliationRow): Promise<Html> {
+  const open = breaks === 0 ? 0 : await countOpenBreaks(site.ledger.pool, id);
+  const last = html`<a href="${booksPath}/reconciliations/${id}">The last reconciliation</a>, up to
+    ${time(new Date(to))},`;
+  return open === 0
+    ? html`<p class="notice good">${last} leaves no break to explain.</p>`
+    : html`<p class="notice bad">
+        ${last} has ${open === 1 ? '1 break that nobody has' : `${open} breaks that nobody has`} explained.
+      </p>`;
 }
 
 function resultBadge(result: ReportJson['result'], explained = false): Html {

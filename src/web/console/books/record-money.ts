@@ -145,7 +145,7 @@ export function moneyForm(visit: OperatorVisit, page: string, { kinds, given, ty
           hint: 'It must be final: the chain is asked.',
         }),
       ];
-  const ofSweep = html`<div class="choices field">
+  const ofSweep = html`<div class="choices one field">
     <label
       ><input type="checkbox" name="no_refund" value="yes" />
       <span>The sweep is not a refund, although one of as much may be due to its recipient</span></label

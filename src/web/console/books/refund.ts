@@ -205,9 +205,10 @@ async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: 
   if (!of || state?.payment.nonce !== of.paymentNonce) return notFound('payment');
   const { refunding } = state;
   const reason = refundReason(state);
-  const body = html`${factsOf(state, of.quoteDigest)}
+  const body = html`${owedNotice(state)}
   ${includesRole(visit.operator.role, 'finance') && waysOf(visit, { context, state, isDue: reason !== undefined })}
-  ${!includesRole(visit.operator.role, 'finance') && refunding && sendingNotice(state, refunding)}`;
+  ${!includesRole(visit.operator.role, 'finance') && refunding && sendingNotice(state, refunding)}
+  ${factsOf(state, of.quoteDigest)}`;
   return booksView(site, refundsPath, `Refund ${(params['digest'] ?? '').slice(0, 10)}`, body, {
     up: [refundsPath, 'Refunds due'],
     heading: html`Refund of payment ${shortId(of.quoteDigest, 'the digest of the quote')}`,
@@ -215,6 +216,22 @@ async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: 
     mistake,
     scripts: ['refund.js'],
   });
+}
+
+/** What is owed, in one sentence. */
+function owedNotice(state: PaymentState): Html {
+  const reason = refundReason(state);
+  const last = state.refunds.at(-1);
+  if (reason !== undefined)
+    return html`<p class="notice bad">
+      ${tokenAmount(remainingAtoms(state), state.payment)} are due to the payer:
+      ${refundReasonTexts[reason] ?? reason}.
+    </p>`;
+  return state.isRefunded && last
+    ? html`<p class="notice good">
+        The payment was refunded on ${time(new Date(last.at))}. Nothing is owed.
+      </p>`
+    : html`<p class="notice">No refund is due.</p>`;
 }
 
 function factsOf(state: PaymentState, quoteDigest: string): Html {

@@ -8,7 +8,8 @@ import {
   listed,
 } from '../../../calls/use-cases/dead-letters.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { type Column, count, time } from '../../pages/elements.ts';
+import { noticeOf } from '../../pages/document.ts';
+import { type Column, count, time, withThousands } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { sectionView } from '../layout.ts';
 import type { ConsoleSite, OperatorVisit, Section } from '../visit.ts';
@@ -40,7 +41,14 @@ async function callsView(visit: OperatorVisit): Promise<View> {
     groupDeadLetters(context.db, {}, 0),
     runnersSheet(visit, context),
   ]);
-  return sectionView(path, 'Calls', [notices, runners, causesSheet(visit, listed(causes))]);
+  const dead = causes.groups.reduce((sum, { calls }) => sum + calls, causes.others);
+  const content = [dead > 0 && deadNotice(dead), notices, runners, causesSheet(visit, listed(causes))];
+  return sectionView(path, 'Calls', content);
+}
+
+function deadNotice(dead: number): Html {
+  const text = dead === 1 ? '1 call was not delivered' : `${withThousands(dead)} calls were not delivered`;
+  return noticeOf({ tone: 'warn', text: `${text}: send them to their runners again, or give them up.` });
 }
 
 function causesSheet({ site }: OperatorVisit, { groups, others, next }: CauseReport): Html {

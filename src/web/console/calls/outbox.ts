@@ -38,10 +38,14 @@ async function outboxView(visit: OperatorVisit): Promise<View> {
     runner: query.get('runner') ?? undefined,
     services: query.get('services') ?? undefined,
   };
+  const isChosen = Object.values(filters).some((value) => value !== undefined && value !== '');
   const body = html`${await waitingNotices(context)} ${filterForm(query, context)}
   ${
     shown.length === 0
-      ? empty('No such call', 'A call leaves the outbox when it is completed or given up.')
+      ? empty(
+          isChosen ? 'No such call' : 'No call is open',
+          'A call leaves the outbox when it is completed or given up.',
+        )
       : tableSheet('Calls that have not ended, the oldest first', columns(visit), shown)
   }
   ${pageLinks(path, 'after', { isFirst: after === undefined, next }, ['The oldest', 'Newer'], filters)}`;

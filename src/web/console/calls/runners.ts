@@ -90,7 +90,7 @@ export async function waitingNotices(context: JobsContext): Promise<Html[]> {
   if (said.length > 0) return said.map((text) => noticeOf({ tone: 'warn', text }));
   const text =
     waiting === 0 ? 'No call waits for a runner.' : `${callsText(waiting)} for a runner, which takes them.`;
-  return [noticeOf({ tone: waiting === 0 ? 'good' : 'plain', text })];
+  return [noticeOf({ tone: 'plain', text })];
 }
 
 function trouble(

@@ -118,9 +118,11 @@ function columnsFor(currency: string): Column<ListedAccount>[] {
   return [
     {
       label: 'Account',
-      cell: ({ accountId, name }) => html`<a class="said" href="${accountsPath}/${accountId}">${name}</a>`,
+      cell: ({ accountId, name, email }) =>
+        html`<a href="${accountsPath}/${accountId}">${personName(email ?? name)}</a>${
+            email !== undefined && html`<span class="line hint">${name}</span>`
+          }`,
     },
-    { label: 'Customer', cell: ({ email }) => email !== undefined && personName(email) },
     money('Balance', ({ balanceMicros }) => balanceMicros),
     money('Held', ({ heldMicros }) => heldMicros),
     money('Used', ({ usedMicros }) => usedMicros),

@@ -46,7 +46,7 @@ async function jobsView(visit: OperatorVisit, said?: Html): Promise<View> {
   const jobs = [...context.catalog.values()];
   const shown = jobs.slice(from, from + shownJobs);
   const place = (at: number): string => pathWith(path, { from: at <= 0 ? undefined : String(at + 1) });
-  const body = html`${said} ${await previewSheet(visit.site, context)}
+  const body = html`${soldNotice(context, jobs)} ${said} ${await previewSheet(visit.site, context)}
     ${tableSheet('Jobs', columnsFor(visit.site, context), shown, { none: ['Jobs', 'No job has a price.'] })}
     <p class="actions">
       ${from > 0 && html`<a class="button plain" href="${place(from - shownJobs)}">Those before</a>`}
@@ -55,6 +55,25 @@ async function jobsView(visit: OperatorVisit, said?: Html): Promise<View> {
     ${ratesSheet(context)} ${peersSheet(context)}
     ${includesRole(visit.operator.role, 'operator') && dryRunForm(visit)} ${reloadsSheet(visit.site, reloads)}`;
   return sectionView(path, 'Jobs and prices', body);
+}
+
+/** How many can be bought at this moment. */
+function soldNotice(context: JobsContext, jobs: readonly Job[]): Html | undefined {
+  if (jobs.length === 0) return undefined;
+  const sold = jobs.filter(
+    (job) => job.isSold && job.options.length > 0 && !isRunnerAway(context, job),
+  ).length;
+  const isStopped = context.facilitator.isCircuitOpen();
+  if (isStopped)
+    return noticeOf({
+      tone: 'bad',
+      text: 'Nothing can be bought now: the facilitator gives no useful answers.',
+    });
+  const text =
+    sold === jobs.length
+      ? 'Every job can be bought now.'
+      : `${sold} of ${jobs.length} jobs can be bought now.`;
+  return noticeOf({ tone: sold === jobs.length ? 'good' : 'plain', text });
 }
 
 function columnsFor(site: ConsoleSite, context: JobsContext): Column<Job>[] {
