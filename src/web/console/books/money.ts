@@ -27,12 +27,18 @@ async function moneyView(visit: OperatorVisit, mistake?: string, typed?: URLSear
   const [sweeps, transfers] = [await listSweeps(pool, shownRows), await listTransfers(pool, shownRows)];
   const body = html`${
     sweeps.length === 0
-      ? empty('No sweep is recorded', 'What left a payee for an account of yours is recorded below.')
+      ? empty(
+          'No sweep is recorded',
+          'What left a payee for an account of yours is recorded here by finance.',
+        )
       : tableSheet('Sweeps, the newest first', sweepColumns, sweeps)
   }
   ${
     transfers.length === 0
-      ? empty('No other transfer is recorded', 'Money that came without a payment is recorded below.')
+      ? empty(
+          'No other transfer is recorded',
+          'Money that came without a payment is recorded here by finance.',
+        )
       : tableSheet('Unexplained transfers, the newest first', transferColumns, transfers)
   }
   ${Math.max(sweeps.length, transfers.length) === shownRows && html`<p class="hint">The newest ${shownRows} of each: the exports have them all.</p>`}
