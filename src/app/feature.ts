@@ -32,6 +32,7 @@ export interface FeatureParts {
   readonly facilitatorAuth?: AuthorizeCall | undefined;
   readonly mailer?: Mailer | undefined;
   readonly pageAddition?: PageAddition | undefined;
+  readonly readConfig?: (() => Promise<Config>) | undefined;
   /** Undefined if nothing is measured. */
   readonly metrics?: Metrics | undefined;
   /** Undefined if requests are not traced. */

@@ -31,7 +31,7 @@ export async function composeAssets(): Promise<{
 
 type HostParts = Pick<FeatureParts, 'config' | 'ledger' | 'publicUrl' | 'bodies' | 'pageAddition'>;
 
-type ConsoleParts = HostParts & Pick<FeatureParts, 'isStopping' | 'logger'>;
+type ConsoleParts = HostParts & Pick<FeatureParts, 'isStopping' | 'logger' | 'readConfig'>;
 
 /** The customers' pages. */
 export function composePages(
@@ -57,7 +57,7 @@ async function logKeys(pool: pg.Pool, log: LogConfig | undefined): Promise<reado
 
 /** The operators' console. */
 export function composeConsole(
-  { config, ledger, publicUrl, bodies, pageAddition: addition, isStopping, logger }: ConsoleParts,
+  { config, ledger, publicUrl, bodies, pageAddition: addition, isStopping, logger, readConfig }: ConsoleParts,
   parts: Pick<ConsoleSite, 'console' | 'identity' | 'auth' | 'chat' | 'jobs' | 'assets'>,
 ): RunningFeature {
   const site: ConsoleSite = {
@@ -70,6 +70,7 @@ export function composeConsole(
     publicUrl,
     isStopping,
     logger,
+    readConfig,
     // the development wallet, which signs refunds
     addition,
     sections: sections.filter(({ isOffered }) => isOffered?.(parts) ?? true),

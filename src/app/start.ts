@@ -55,6 +55,8 @@ export interface GatewayOptions {
   readonly mailer?: Mailer;
   /** What is added to the pages: only for `npm start`. */
   readonly pageAddition?: PageAddition;
+  /** What a reload would load: the console shows which prices it would change. Throws a ConfigError. */
+  readonly readConfig?: () => Promise<Config>;
   /** Default `all`. */
   readonly workers?: WorkersMode;
   /** Starts quiet whatever the database is: for a copy of the ledger that finance reads. */
@@ -174,6 +176,7 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
       facilitatorAuth,
       mailer,
       pageAddition: options.pageAddition,
+      readConfig: options.readConfig,
       metrics: measured?.metrics,
       tracing: traces?.tracing,
       wrongTokens: () => chains.wrongTokens(),

@@ -23,6 +23,7 @@ export interface TestGatewayOptions {
   readonly jobs?: string;
   readonly logger?: Logger;
   readonly facilitatorAuth?: GatewayOptions['facilitatorAuth'];
+  readonly readConfig?: GatewayOptions['readConfig'];
   readonly quiet?: boolean;
   /** Each answer to `get` and `post` must be as the gateway's own document says. */
   readonly isDocumented?: boolean;
@@ -162,7 +163,7 @@ export async function testConfig(options: TestGatewayOptions): Promise<Config> {
 export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
   const config = await testConfig(options);
   const logger = options.logger ?? pino({ level: 'silent' });
-  const { facilitatorAuth, quiet = false } = options;
+  const { facilitatorAuth, readConfig, quiet = false } = options;
   const gateway = await metered('starting gateways', () =>
     startGateway({
       config,
@@ -171,6 +172,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
       logger,
       quiet,
       ...(facilitatorAuth && { facilitatorAuth }),
+      ...(readConfig && { readConfig }),
     }),
   );
   whenOver(() => gateway.stop());

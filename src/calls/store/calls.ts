@@ -3,6 +3,7 @@ import type { JobId } from '../../base/values/job.ts';
 import type { Firing, TriggerKind } from '../../base/values/triggers/trigger.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { callFunction } from '../../ledger/store/functions.ts';
+import { isNotRefunded } from '../../ledger/store/payments.ts';
 import { textLiteral } from '../../ledger/store/text-literal.ts';
 
 export interface CallLease {
@@ -288,6 +289,7 @@ export async function listDeadCalls(db: LedgerDatabase, limit: number, afterCall
     ])
     .where('status', '=', 'dead')
     .where('call_id', '>', afterCallId)
+    .where(isNotRefunded(db))
     .orderBy('call_id')
     .limit(limit)
     .execute();

@@ -1,6 +1,7 @@
 import type { JobId } from '../../base/values/job.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { defined } from '../../ledger/store/expressions.ts';
+import { isNotRefunded } from '../../ledger/store/payments.ts';
 
 /** Which dead letters are meant: those that match every member that is set. */
 export interface DeadLetterFilter {
@@ -13,6 +14,8 @@ export interface DeadLetterFilter {
   readonly since?: Date | undefined;
   /** Dead before that. */
   readonly before?: Date | undefined;
+  /** False: without those whose payment was wholly refunded, by the read model. */
+  readonly isRefunded?: false | undefined;
 }
 
 /** A dead letter, as far as its cause needs it. */
@@ -21,7 +24,7 @@ export type DeadLetterRow = Awaited<ReturnType<typeof findDeadLetters>>[number];
 /** Up to `max` dead letters after a call id, in the order of their ids. */
 export async function findDeadLetters(
   db: LedgerDatabase,
-  { serviceId, jobIndex, reason, runner, since, before }: DeadLetterFilter,
+  { serviceId, jobIndex, reason, runner, since, before, isRefunded }: DeadLetterFilter,
   afterCallId: number,
   max: number,
 ) {
@@ -44,6 +47,7 @@ export async function findDeadLetters(
     )
     .$if(since !== undefined, (calls) => calls.where('due_at', '>=', since ?? new Date(0)))
     .$if(before !== undefined, (calls) => calls.where('due_at', '<', before ?? new Date(0)))
+    .$if(isRefunded === false, (calls) => calls.where(isNotRefunded(db)))
     .orderBy('call_id')
     .limit(max)
     .execute();

@@ -41,7 +41,7 @@ export async function requeueCall(
 }
 
 /** Whether a call could be put back in the queue at this moment. */
-async function checkRequeue(
+export async function checkRequeue(
   context: Ledger,
   callId: number,
   by: RequeuedBy = {},

@@ -6,7 +6,7 @@ import type { Config } from '../../base/config/config.ts';
 import { ConfigError } from '../../base/config/mistakes.ts';
 import { CheckpointError, type NoteVerifier } from '../../base/values/log/checkpoint.ts';
 import type { Period } from '../../base/values/period.ts';
-import { type ReportJson, reportText } from '../rules/reconcile/report.ts';
+import { hasCompared, type ReportJson, reportText } from '../rules/reconcile/report.ts';
 import type { ClosedPeriod } from '../rules/periods/periods.ts';
 import { openBooks } from '../use-cases/books/books.ts';
 import { openDatabaseSource, openFileSource } from '../use-cases/books/source.ts';
@@ -190,14 +190,6 @@ async function reconcileWith(values: Values, request: Request, source: LedgerSou
       'nothing was compared, and nothing was stored: no chain has a block in the period, and the ledger has nothing there. Is the year right?',
     );
   return report;
-}
-
-/** False for a period that is over on every chain without a block, such as one of a wrong year, and of which the ledger says nothing. */
-function hasCompared({ result, ledger, networks }: ReportJson): boolean {
-  if (result !== 'clean' || ledger.fault || networks.length === 0) return true;
-  return networks.some(
-    ({ from_block: from, to_block: to, is_covered: isCovered }) => !isCovered || BigInt(from) <= BigInt(to),
-  );
 }
 
 async function writeReports({ json, csv }: Values, report: ReportJson): Promise<void> {

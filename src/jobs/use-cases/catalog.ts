@@ -73,6 +73,11 @@ export type PricedTerms = Pick<Job, 'priceWei' | 'inUsd' | 'options'>;
 /** All jobs with a price, by `jobKey()`, for one configuration and the rates in force. */
 export type Catalog = ReadonlyMap<string, Job>;
 
+/** How a configuration sells a job. */
+export function modeOf(config: Pick<JobsConfig, 'jobPolicies' | 'defaultInvocationMode'>, key: string) {
+  return config.jobPolicies.get(key)?.invocationMode ?? config.defaultInvocationMode;
+}
+
 /** @param rates by `network/asset` */
 export function createCatalog(
   config: JobsConfig,
@@ -85,7 +90,7 @@ export function createCatalog(
   for (const [key, price] of config.jobPrices) {
     const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
     const policy = config.jobPolicies.get(key);
-    const mode = policy?.invocationMode ?? config.defaultInvocationMode;
+    const mode = modeOf(config, key);
     const restriction = policy && restrictionOf(policy);
     const route = routeOf(config.routes, { serviceId, jobIndex });
     const termsAt = (at: JobPrice): PricedTerms => ({

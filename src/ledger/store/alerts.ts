@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import { type AlertCondition, resolvedText } from '../../base/values/alert-condition.ts';
 import type { LedgerDatabase } from './database.ts';
 import { callFunction, callTableFunction } from './functions.ts';
+import { isNotRefunded } from './payments.ts';
 import { takeMessages } from './tasks.ts';
 
 export interface AlertReport {
@@ -114,6 +115,7 @@ export async function countDeadLetters(db: LedgerDatabase) {
         .selectFrom('tollbook.call')
         .select(['call_id', 'service_id', 'last_reason', 'last_runner', 'last_error'])
         .where('status', '=', 'dead')
+        .where(isNotRefunded(db))
         .orderBy('call_id', 'desc')
         .limit(countedDeadLetters)
         .as('newest'),

@@ -1,8 +1,9 @@
-import { type Expression, type RawBuilder, sql } from 'kysely';
+import { type Expression, type ExpressionBuilder, type RawBuilder, sql } from 'kysely';
 import { jsonArrayFrom } from 'kysely/helpers/postgres';
 import type pg from 'pg';
 import { type LedgerDatabase, queriesOn } from './database.ts';
 import { defined, hexBytes, hexText, quoteOf, time } from './expressions.ts';
+import type { LedgerSchema } from './schema.ts';
 import type { CallRow, PaymentRow, AccountCredit } from './projection.ts';
 
 /** Of an address as text; no symbol is that long. */
@@ -41,6 +42,25 @@ export function activeGeneration(db: LedgerDatabase) {
     .selectFrom('tollbook.projection')
     .select('generation')
     .where(({ ref }) => ref('is_active'));
+}
+
+/** Of a call: its payment was not wholly refunded, by the read model. A dead letter that was needs nobody any more. */
+export function isNotRefunded(db: LedgerDatabase) {
+  return ({ exists, not, selectFrom }: ExpressionBuilder<LedgerSchema, 'tollbook.call'>) =>
+    not(
+      exists(
+        selectFrom('tollbook.paid_call')
+          .innerJoin('tollbook.payment', (join) =>
+            join
+              .onRef('tollbook.payment.generation', '=', 'tollbook.paid_call.generation')
+              .onRef('tollbook.payment.seq', '=', 'tollbook.paid_call.seq'),
+          )
+          .select('tollbook.payment.seq')
+          .where('tollbook.paid_call.generation', '=', activeGeneration(db))
+          .whereRef('tollbook.paid_call.call_id', '=', 'tollbook.call.call_id')
+          .where('tollbook.payment.state', '=', 'refunded'),
+      ),
+    );
 }
 
 /** Before the first payment at a time or later. Times never go back in the ledger, so a time is a sequence number. */

@@ -4,6 +4,7 @@ import type { EventOf, EventType, RecordedEvent } from '../../ledger/rules/event
 import type { Caip2 } from '../../base/values/primitives.ts';
 import { queriesOn } from '../../ledger/store/database.ts';
 import { hexBytes, hexText, isOfStreams, quoteOf, streamName, time } from '../../ledger/store/expressions.ts';
+import { type Backlog, backlogOf, type BacklogRow } from '../../ledger/store/backlogs.ts';
 import { activeGeneration, readPage } from '../../ledger/store/payments.ts';
 import { decoded, leavesIn } from '../../ledger/store/streams.ts';
 import type { RowSnapshot } from '../../ledger/store/stored-rows.ts';
@@ -71,6 +72,23 @@ export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: num
     .orderBy('payment.seq')
     .limit(limit);
   return readPage(pool, page);
+}
+
+/** The largest number that is counted. */
+const countedOwed = 1_000;
+
+/** Refunds that are due, without those of dead letters, which may still be sent again. Payments without a call count as in the list. */
+export async function readRefundsOwed(pool: pg.Pool): Promise<Backlog> {
+  const db = queriesOn(pool);
+  // raw SQL: the age in milliseconds, by the database's clock
+  const { rows } = await sql<BacklogRow>`
+    select count(*), extract(epoch from tollbook.clock() - min(since))::float8 * 1000 as oldest_ms from (
+      select refund_due_since as since from tollbook.payment
+      where generation = ${activeGeneration(db)} and refund_due is not null
+        and (refund_due in ('dead_lettered', 'recovered') or refund_due_since < tollbook.clock() - interval '1 minute')
+        and not exists (select from tollbook.call where call.call_id = payment.call_id and status = 'dead')
+      order by seq limit ${countedOwed}) owed`.execute(db);
+  return backlogOf(rows[0]);
 }
 
 export type RefundDueRow = Awaited<ReturnType<typeof listRefundsDue>>['rows'][number];

@@ -1,5 +1,5 @@
 import type { ChatContext } from '../../chat/use-cases/context.ts';
-import type { ConsoleConfig } from '../../base/config/config.ts';
+import type { Config, ConsoleConfig } from '../../base/config/config.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { OperatorRole } from '../../base/values/operator-role.ts';
 import type { Operator } from '../../accounts/use-cases/operators.ts';
@@ -25,6 +25,8 @@ export interface ConsoleSite extends PageHost {
   readonly hasCustomerPages: boolean;
   readonly isStopping: () => boolean;
   readonly logger: OperatorLog;
+  /** What a reload would load, with a ConfigError for its mistakes; undefined if the gateway was started without a file. */
+  readonly readConfig: (() => Promise<Config>) | undefined;
   /** Those that are offered here, in the order of the navigation. */
   readonly sections: readonly Section[];
 }

@@ -32,6 +32,8 @@ const texts = {
     refund_recorded: 'The refund is recorded.',
     refund_dropped: 'It is recorded that this refund was not sent. It can be sent again.',
     settlement_resolved: 'The settlement was resolved.',
+    transfer_recorded: 'The transfer is recorded. The next reconciliation of its period matches it.',
+    reconciled: 'The ledger was compared with the chains, and the report is stored.',
   },
   plain: {
     session_required: 'Sign in to see that page.',

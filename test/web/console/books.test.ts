@@ -10,7 +10,9 @@ import { payTo } from '../../support/gateway.ts';
 import { echo, startJobsSite } from '../../support/jobs-site.ts';
 import { transferToken } from '../../support/onchain.ts';
 import { endOfPeriod, itemsOf } from '../../support/reconcile.ts';
-import { formsIn, postForm } from '../../support/site.ts';
+import { formsIn, postForm, sendForm } from '../../support/site.ts';
+import { sealAll } from '../../support/log.ts';
+import { eventually } from '../../support/wait.ts';
 import { startTour } from '../../support/tour.ts';
 
 const chain = useChain();
@@ -20,7 +22,8 @@ const chromium = useBrowser();
 async function startWithBreak() {
   const site = await startJobsSite(chain, echo, { tables: '[console]\n' });
   const { database } = site;
-  const fromMs = Date.now() - 3_600_000;
+  // other tests have other transfers on this chain
+  const fromMs = Date.parse(await endOfPeriod(chain.rpcUrl));
   const money = { key: devnetKeys.payer, asset: chain.token, to: payTo, amount: 1_500_000n } as const;
   const transaction = await transferToken(chain.rpcUrl, money);
   const period = { fromMs, toMs: Date.parse(await endOfPeriod(chain.rpcUrl)) };
@@ -45,6 +48,8 @@ test.skipIf(!hasBrowser)(
     expect((await browserOf(site, ada).get('/console')).text).toContain('1 in the last reconciliation');
     await page.locator('tbody a').first().click();
     await page.getByRole('heading', { name: `Reconciliation ${id}` }).waitFor();
+    await page.getByText(/Ledger and chains differ from .+: 1 break is not explained\./).waitFor();
+    expect(await page.getByText('It ties out').count()).toBe(0);
     await tour.look('console-reconciliation');
     await page.locator(`a[href="${path}"]`).click();
     await page.getByText('Nothing yet.').waitFor();
@@ -64,8 +69,45 @@ test.skipIf(!hasBrowser)(
     expect(itemsOf(next.report, 'on_chain_without_event')[0]?.explained).toMatchObject({ operator: 'ada' });
     await page.goto(`/console/books/reconciliations/${next.id}`);
     await page.getByText('breaks, all explained').waitFor();
+    await page.getByText('It ties out').waitFor();
   },
 );
+
+test('finance records what a break is on its page and reconciles the period again there, which ends the break', async () => {
+  const { site, path } = await startWithBreak();
+  const ada = browserOf(site, await signInOperator(site, { role: 'finance' }));
+  const record = (typed: Record<string, string>) => sendForm(ada, path, typed, { action: `${path}/record` });
+  const refused = await record({ what: 'returned', by: '0x12' });
+  expect([refused.status, refused.text]).toEqual([409, expect.stringContaining('Nothing was recorded')]);
+  await eventually(async () => {
+    const done = await record({ what: 'income' });
+    expect(done.headers.get('location')).toBe(`${path}?notice=transfer_recorded`);
+  });
+  await sealAll(site.database);
+  const again = await sendForm(ada, path, {}, { action: '/console/books/reconcile' });
+  const made = again.headers.get('location') ?? '';
+  expect(made).toMatch(/^\/console\/books\/reconciliations\/\d+\?notice=reconciled$/);
+  const { text } = await ada.get(made);
+  expect(text).toContain('Ledger and chains agree');
+  expect(text).toContain('It ties out');
+  expect((await ada.get('/console')).text).not.toContain('in the last reconciliation');
+  expect((await ada.get('/console/books/money')).text).toContain('<span>income</span>');
+  // what the command would refuse is refused
+  const books = '/console/books';
+  const action = `${books}/reconcile`;
+  const late = await sendForm(ada, books, { from: '2026-11-01', to: '2999-01-01' }, { action });
+  expect([late.status, late.text]).toEqual([409, expect.stringContaining('The period is not over')]);
+  const money = { what: 'sweep', network: 'eip155:84532', transaction: `0x${'12'.repeat(32)}` };
+  const none = await sendForm(ada, `${books}/money`, money, { action: `${books}/money/record` });
+  expect([none.status, none.text]).toEqual([409, expect.stringContaining('The chain does not know')]);
+  const events = await readConsoleEvents(site.database, undefined, 20);
+  expect(events.map(({ data }) => 'action' in data && data.action)).toEqual(
+    expect.arrayContaining(['record_transfer', 'reconcile']),
+  );
+  const viewer = browserOf(site, await signInOperator(site, { name: 'vera', role: 'viewer' }));
+  for (const page of [books, `${books}/money`, path])
+    expect(formsIn((await viewer.get(page)).text).map((form) => form.action)).toEqual(['/console/sign-out']);
+});
 
 test('an explanation without a note, or of an unknown category or break, is not recorded', async () => {
   const { site, path, said } = await startWithBreak();

@@ -204,6 +204,7 @@ test('a paused runner gets no calls, while they are still sold, until an operato
   expect(paid.status).toBe(202);
   const { text } = await ada.get('/console/calls');
   expect(text).toContain('by ada');
+  expect(text).toContain('1 call waits for runner-1, which is paused.');
   expect(text).toMatch(/outbox\?place=due&#38;runner=runner-1"/);
   expect(site.runner.deliveries).toHaveLength(0);
   expect((await change('resume')).headers.get('location')).toBe('/console/calls?notice=runner_resumed');
@@ -211,5 +212,20 @@ test('a paused runner gets no calls, while they are still sold, until an operato
   expect(await lastEvent(site, 'runner:runner-1', 'operator_runner_resumed')).toEqual({
     runner: 'runner-1',
     operator: 'ada',
+  });
+});
+
+test('while calls wait that no runner takes, the pages of calls say first for how long none has polled', async () => {
+  // a runner that leases, of which no process runs
+  const site = await startJobsSite(chain, () => ({ status: 200 }), {
+    tables: '[console]\n',
+    runnerUrl: undefined,
+  });
+  const ada = browserOf(site, await signInOperator(site));
+  expect((await ada.get('/console/calls')).text).toContain('No call waits for a runner.');
+  expect((await payFor(site, job)).status).toBe(202);
+  await eventually(async () => {
+    for (const path of ['/console/calls', '/console/calls/outbox'])
+      expect((await ada.get(path)).text).toMatch(/: no runner has polled for \d+ s, and 1 call waits\./);
   });
 });

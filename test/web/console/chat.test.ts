@@ -6,6 +6,7 @@ import { readLastEvent } from '../../../src/ledger/store/streams.ts';
 import { hasBrowser, useBrowser } from '../../support/browser.ts';
 import { browserOf, operatorTab, signInOperator, startConsole } from '../../support/console.ts';
 import { laneOn } from '../../support/credit.ts';
+import { createBrowser, signIn, signUp } from '../../support/identity.ts';
 import { formsIn, postForm, sendForm } from '../../support/site.ts';
 import { startTour } from '../../support/tour.ts';
 
@@ -28,7 +29,7 @@ test.skipIf(!hasBrowser)(
     const tab = await operatorTab(chromium, gateway, grace);
     const tour = startTour(tab);
     await tour.open('/console/chat', 'console-chat');
-    await tour.open('/console/chat/accounts', 'console-accounts');
+    await tab.page.goto('/console/chat/accounts');
     const { page } = tab;
     await page.keyboard.press('/');
     await page.keyboard.type('acme:production');
@@ -39,6 +40,18 @@ test.skipIf(!hasBrowser)(
     await page.getByRole('button', { name: 'Press again' }).click();
     await page.getByText('The credit was granted.').waitFor();
     await tour.open(path, 'console-account');
+    // a customer by the address that they write from
+    const carol = createBrowser(gateway.url, '203.0.113.7');
+    await signUp(gateway, carol, 'carol@example.org');
+    await signIn(carol, 'carol@example.org');
+    expect((await carol.get('/keys')).status).toBe(200);
+    await tour.open('/console/chat/accounts', 'console-accounts');
+    await page.keyboard.press('/');
+    await page.keyboard.type('Carol@example.org');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'carol@example.org' }).waitFor();
+    await page.goto('/console/chat/accounts?q=nobody@example.org');
+    await page.getByText('No such account').waitFor();
     expect((await findAccount(gateway.database.db, { accountId }))?.balanceMicros).toBe(12_500_000);
     expect((await readLastEvent(gateway.database.pool, accountStream(accountId)))?.data).toEqual({
       account_id: accountId,

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
+import type { Config } from '../../../src/base/config/config.ts';
 import { hasBrowser, useBrowser } from '../../support/browser.ts';
 import { browserOf, operatorTab, signInOperator } from '../../support/console.ts';
 import { useChain } from '../../support/devnet.ts';
 import { testConfig } from '../../support/gateway.ts';
-import { echo, startJobsSite } from '../../support/jobs-site.ts';
+import { echo, type JobsSite, startJobsSite } from '../../support/jobs-site.ts';
 import { payer } from '../../support/payer.ts';
 import { formsIn, postForm, sendForm } from '../../support/site.ts';
 import { startTour } from '../../support/tour.ts';
@@ -36,10 +37,26 @@ test.skipIf(!hasBrowser)(
   },
 );
 
-test('what a reload sold otherwise than before is listed', async () => {
-  const site = await startJobsSite(chain, echo, { tables: '[console]\n' });
+test('what a reload would sell otherwise is shown before it, and what it did after it', async () => {
+  // what the configuration file says
+  let file = (): Promise<Config> => testConfig(site.options);
+  const site: JobsSite = await startJobsSite(chain, echo, {
+    tables: '[console]\n',
+    readConfig: () => file(),
+  });
   const ada = browserOf(site, await signInOperator(site));
-  expect((await ada.get(page)).text).toContain('none was reloaded');
+  const before = (await ada.get(page)).text;
+  expect(before).toContain('none was reloaded');
+  expect(before).not.toContain('A reload would change');
+  file = () =>
+    testConfig({ ...site.options, change: (text) => text.replace('6 = "1.5 USD"', '6 = "2.25 USD"') });
+  const preview = (await ada.get(page)).text;
+  expect(preview).toContain('A reload would change these prices');
+  expect(preview.replaceAll(/<[^>]*>|\s+/g, ' ')).toMatch(
+    /Any JSON +1\/6 +public paid at 1\.5 USD +public paid at 2\.25 USD/,
+  );
+  file = () => testConfig({ ...site.options, change: (text) => text.replace('6 = "1.5 USD"', '6 = "dear"') });
+  expect((await ada.get(page)).text).toContain('(1 mistake): a reload would be refused');
   await site.reload(await testConfig({ ...site.options, jobs: '[job_prices.1]\n0 = "5"' }));
   await site.reload(
     await testConfig({ ...site.options, jobs: '[job_prices.1]\n0 = "0.000000000000000005 USD"' }),

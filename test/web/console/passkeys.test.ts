@@ -56,7 +56,7 @@ async function joinWithPasskey(gateway: IdentityGateway): Promise<Tab> {
   await page.getByRole('button', { name: 'Use a passkey' }).click();
   await page.getByRole('heading', { name: 'Recovery codes' }).waitFor();
   await page.getByRole('link', { name: 'I have kept them' }).click();
-  await page.getByRole('heading', { name: 'Welcome, ada' }).waitFor();
+  await page.getByRole('heading', { name: 'Nothing needs you' }).waitFor();
   return tab;
 }
 
@@ -76,7 +76,7 @@ describe.skipIf(!hasBrowser)('a passkey', () => {
     await signOutAndIn(page);
     await check();
     await page.getByRole('button', { name: 'Use your passkey' }).click();
-    await page.getByRole('heading', { name: 'Welcome, ada' }).waitFor();
+    await page.getByRole('heading', { name: 'Nothing needs you' }).waitFor();
 
     await page.getByRole('link', { name: 'ada' }).click();
     await page.getByRole('heading', { name: 'Your second factors' }).waitFor();

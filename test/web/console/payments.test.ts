@@ -70,6 +70,11 @@ test.skipIf(!hasBrowser)(
     expect(await page.getByText('wait for the next head').count()).toBe(0);
     await page.getByText('The head is signed by the log’s key').waitFor();
     await page.getByText('the model said <b>no</b>').waitFor();
+    await page
+      .getByText(
+        /^Paid 0.000001 USDC on Base Sepolia on .+, not delivered: a refund of 0.000001 USDC is due\.$/,
+      )
+      .waitFor();
     await tour.look('console-payment');
     await page.getByRole('button', { name: 'Requeue the call' }).click();
     await page.getByText('The call is in the queue again').waitFor();
@@ -192,5 +197,9 @@ test('a payment is found by its payer and their payment id', async () => {
   expect((await site.post('/x402/jobs/1/1', { body: 'x', headers: header(named) })).status).toBe(202);
   const ada = browserOf(site, await signInOperator(site));
   const found = await ada.get(`/console/payments?q=${encodeURIComponent(`${payer.address} ${id}`)}`);
-  expect(found.headers.get('location')).toBe(`/console/payments/${paid.accepted.extra['quoteDigest']}`);
+  const page = `/console/payments/${paid.accepted.extra['quoteDigest']}`;
+  expect(found.headers.get('location')).toBe(page);
+  await eventually(async () =>
+    expect((await ada.get(page)).text).toMatch(/data-story>Paid .*delivered after \d[\d.]* m?s\./s),
+  );
 });

@@ -124,6 +124,16 @@ test.skipIf(!hasBrowser)(
     const acted = await readConsoleEvents(database, undefined, 20);
     expect(acted.flatMap(({ data }) => ('action' in data ? [data.action] : []))).toContain('record_refund');
     await tour.look('console-refund-done');
+
+    // nothing can be done about the dead letter but to give it up
+    const olga = browserOf(site, await signInOperator(site, { name: 'olga', role: 'operator' }));
+    const { text } = await olga.get(`/console/payments/${due.quote_digest}`);
+    expect(text).toContain('It cannot be requeued: its payment was refunded');
+    expect(text).toMatch(/data-story>Paid .*, not delivered, and refunded on/s);
+    const letters = formsIn((await olga.get('/console/calls/dead')).text).map(({ action }) => action);
+    expect(letters).toContain('/console/calls/dead/give-up');
+    expect(letters).not.toContain(`/console/calls/${due.call_id}/requeue`);
+    await eventually(async () => expect((await olga.get('/console')).text).toContain('Nothing needs you'));
   },
 );
 

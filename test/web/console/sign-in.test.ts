@@ -1,3 +1,4 @@
+import { encode } from 'uqr';
 import { describe, expect, test } from 'vitest';
 import { invitationUrl, inviteOperator } from '../../../src/accounts/use-cases/invitations.ts';
 import { readConsoleEvents } from '../../../src/accounts/use-cases/operators.ts';
@@ -8,6 +9,7 @@ import { laneOn } from '../../support/credit.ts';
 import { goodPassword, type IdentityGateway, linkIn, signIn, signUp } from '../../support/identity.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 import { formsIn, openTab, postForm, sendForm } from '../../support/site.ts';
+import { startTour } from '../../support/tour.ts';
 
 const chromium = useBrowser();
 
@@ -23,6 +25,13 @@ async function invite({ database, url }: IdentityGateway, email = 'ada@example.o
   return new URL(invitationUrl(url, invited.token));
 }
 
+/** The places that a path of rectangles covers, row by row. */
+function modulesIn(path: string): string[] {
+  return [...path.matchAll(/M(\d+) (\d+)h(\d+)v1h-\3z/g)].flatMap(([, x, y, run]) =>
+    Array.from({ length: Number(run) }, (_, at) => `${Number(x) + at},${y}`),
+  );
+}
+
 async function eventsOf({ database }: IdentityGateway): Promise<string[]> {
   const events = await readConsoleEvents(database, undefined, 100);
   return events.toReversed().map(({ type }) => type);
@@ -33,16 +42,28 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
     'accepts an invitation, sets up a second factor, signs out and in again (with JavaScript: %s)',
     async (javaScriptEnabled) => {
       const gateway = await startConsole();
-      const { page, check } = await openTab(chromium, gateway, { javaScriptEnabled });
-      const checked = async (): Promise<void> => (javaScriptEnabled ? check() : undefined);
+      const tab = await openTab(chromium, gateway, { javaScriptEnabled });
+      const { page } = tab;
+      const tour = startTour(tab);
+      const look = async (name: string): Promise<void> => (javaScriptEnabled ? tour.look(name) : undefined);
       const link = await invite(gateway);
       await page.goto(link.pathname + link.search);
-      await checked();
+      await look('console-invitation');
       await page.getByLabel('New password').fill(goodPassword);
       await page.getByRole('button', { name: 'Make the account' }).click();
       await page.getByRole('button', { name: 'Accept' }).click();
       await page.getByRole('heading', { name: 'Set up a second factor' }).waitFor();
-      await checked();
+      await look('console-second-factor');
+      const uri =
+        (await page.getByRole('link', { name: 'open the authenticator app' }).getAttribute('href')) ?? '';
+      expect(uri).toMatch(/^otpauth:\/\/totp\/.*secret=[A-Z2-7]{32}/);
+      const drawn = page
+        .getByRole('img', { name: 'The secret, for the camera of an authenticator app' })
+        .locator('path');
+      const dark = encode(uri, { ecc: 'M', border: 4 }).data.flatMap((row, y) =>
+        row.flatMap((isDark, x) => (isDark ? [`${x},${y}`] : [])),
+      );
+      expect(modulesIn((await drawn.getAttribute('d')) ?? '')).toEqual(dark);
       const secret = ((await page.locator('.secret code').textContent()) ?? '').replaceAll(' ', '');
       await page.getByLabel('Code').fill('000000');
       await page.getByRole('button', { name: 'Continue' }).click();
@@ -53,12 +74,12 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
       await page.getByRole('button', { name: 'Continue' }).click();
       await page.getByRole('heading', { name: 'Recovery codes' }).waitFor();
       const [recovery = ''] = ((await page.locator('pre').textContent()) ?? '').split('\n');
-      await checked();
+      await look('console-recovery-codes');
       await page.getByRole('link', { name: 'I have kept them' }).click();
-      await page.getByRole('heading', { name: 'Welcome, ada' }).waitFor();
-      await checked();
+      await page.getByRole('heading', { name: 'Nothing needs you' }).waitFor();
       await page.getByRole('button', { name: 'Sign out' }).click();
       await page.getByText('You are signed out').waitFor();
+      await look('console-sign-in');
       await page.getByLabel('E-mail').fill('ada@example.org');
       await page.getByLabel('Password').fill(goodPassword);
       await page.getByRole('button', { name: 'Continue' }).click();

@@ -41,3 +41,26 @@ test.skipIf(!hasBrowser)(
     expect(tour.unseen(await registeredConsole('GET')).filter((path) => !known(path))).toEqual([]);
   },
 );
+
+test.skipIf(!hasBrowser)(
+  'on a phone the navigation is one row, in which the section that is open can be seen',
+  async () => {
+    const gateway = await startConsole();
+    const { page } = await operatorTab(chromium, gateway, await signInOperator(gateway), {
+      viewport: { width: 390, height: 844 },
+    });
+    for (const path of ['/console', '/console/books/log', '/console/operators']) {
+      await page.goto(path);
+      for (const row of await page.locator('nav').all()) {
+        const links = await row.getByRole('link').all();
+        const tops = await Promise.all(links.map(async (link) => (await link.boundingBox())?.y));
+        expect(new Set(tops).size, `${path}: rows`).toBe(1);
+        const { x = -1, width = 0 } = (await row.locator('[aria-current="page"]').boundingBox()) ?? {};
+        expect([x >= 0, x + width <= 390], `${path}: the open section ends at ${x + width}`).toEqual([
+          true,
+          true,
+        ]);
+      }
+    }
+  },
+);

@@ -70,7 +70,8 @@ async function serve(request: Request, { loaded, load, signals, databaseUrl }: S
     logger.warn({ warning }, 'the configuration has a warning');
   if (request.goLive && !(await takeLive(config, request.file, request.goLive))) return exitCodes.notDone;
   const { workers, quiet } = request;
-  const start = () => startGateway({ config, databaseUrl, logger, workers, quiet });
+  const readConfig = async () => (await load()).config;
+  const start = () => startGateway({ config, databaseUrl, logger, workers, quiet, readConfig });
   let gateway = await start();
   const onSignal = reloader(() => gateway, load, logger);
   process.on('SIGHUP', onSignal);

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../../../ledger/rules/event.ts';
-import { foldQuote, isPaid, receiptState } from '../../../payments/rules/quote-state.ts';
+import { foldQuote, isPaid, type ReceiptState, receiptState } from '../../../payments/rules/quote-state.ts';
 import type { StoredHead } from '../../store/log.ts';
 import { readStreamLeaves } from '../../../ledger/store/streams.ts';
 import type { LogReader } from '../log/log-reader.ts';
@@ -8,7 +8,7 @@ import type { InclusionProof } from '../log/prove.ts';
 
 /** All events of a quote, with inclusion proofs of those that are sealed. */
 export interface PaymentHistory {
-  readonly state: string;
+  readonly state: ReceiptState;
   readonly paid: boolean | null;
   /** Which service issued the quote; undefined for a 402 answer, and if the quote is lost. */
   readonly quoteSource: 'pricing' | undefined;

@@ -136,6 +136,18 @@ export interface ReportJson {
   readonly open_items: number;
 }
 
+/** False for a period that is over on every chain without a block, such as one of a wrong year, and of which the ledger says nothing. */
+export function hasCompared({
+  result,
+  ledger,
+  networks,
+}: Pick<ReportJson, 'result' | 'ledger' | 'networks'>): boolean {
+  if (result !== 'clean' || ledger.fault || networks.length === 0) return true;
+  return networks.some(
+    ({ from_block: from, to_block: to, is_covered: isCovered }) => !isCovered || BigInt(from) <= BigInt(to),
+  );
+}
+
 /** Whether the bridge of an account leaves an amount that no item explains. */
 export function leavesUnexplained({ accounts }: Pick<ReportJson, 'accounts'>): boolean {
   return accounts.some(({ bridge }) => (bridge?.not_explained ?? '0') !== '0');

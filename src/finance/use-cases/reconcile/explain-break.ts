@@ -8,7 +8,7 @@ import { readStreamsUpTo } from '../../../ledger/store/projection.ts';
 export type Explanation = Pick<EventData<'operator_break_explained'>, 'as' | 'note' | 'operator'>;
 
 /** A break of a reconciliation. */
-interface FoundBreak {
+export interface FoundBreak {
   readonly kind: 'found';
   readonly breakId: string;
   readonly itemClass: string;

@@ -75,6 +75,9 @@ function subjectOf({ data }: RecordedEvent): Html | string {
     const { subject } = data;
     if (/^0x[0-9a-f]{64}$/.test(subject))
       return html`<a href="/console/payments/${subject}"><code>${subject.slice(0, 10)}…</code></a>`;
+    // the other actions about a number are not about a call
+    const isCall = 'action' in data && data.action === 'requeue_call' && /^\d+$/.test(subject);
+    if (isCall) return html`<a href="/console/payments?q=${subject}">call ${subject}</a>`;
     return html`<code>${subject}</code>`;
   }
   return 'name' in data && typeof data.name === 'string' ? data.name : '';

@@ -2,6 +2,7 @@ import { bridgeReasonTexts } from '../../../finance/rules/reconcile/bridge.ts';
 import type { AccountJson, ReportJson } from '../../../finance/rules/reconcile/report.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { shortId } from '../../pages/elements.ts';
+import { networkName } from '../words.ts';
 import { paymentLink, reportedAmount, transactionWithLink, words } from './books-view.ts';
 
 type Bridge = NonNullable<AccountJson['bridge']>;
@@ -10,22 +11,25 @@ type BridgeItem = Bridge['lines'][number]['items'][number];
 /** Items of a line that are shown; the report has them all. */
 const mostItems = 20;
 
-/** Each account of a report: opening, movements and closing on the chain, and the way from there to the books. */
-export function balancesOf({ accounts }: ReportJson): Html {
+/**
+ * Each account of a report: opening, movements and closing on the chain, and the way from there to the books.
+ * @param open the breaks of the report without an explanation: while there are some, nothing ties out
+ */
+export function balancesOf({ accounts }: ReportJson, open: number): Html {
   if (accounts.length === 0)
     return html`<section class="sheet">
       <h2>Balances</h2>
       <p class="muted">No token was received, or moved, in this period.</p>
     </section>`;
-  return html`${accounts.map(accountSheet)}`;
+  return html`${accounts.map((account) => accountSheet(account, open))}`;
 }
 
-function accountSheet(account: AccountJson): Html {
+function accountSheet(account: AccountJson, open: number): Html {
   const { network, asset, pay_to: payee, symbol, opening, movements, closing, ledger } = account;
   const money = (atoms: string | null): Html => reportedAmount(atoms, account) ?? html`unknown`;
   return html`<section class="sheet">
     <h2>${symbol ?? shortId(asset, 'the token')} at ${shortId(payee, 'the payee')}</h2>
-    <p class="hint">on ${network}</p>
+    <p class="hint">on ${networkName(network)}</p>
     <table class="statement">
       <caption>
         On the chain
@@ -53,7 +57,7 @@ function accountSheet(account: AccountJson): Html {
       </tbody>
     </table>
     ${account.bridge === null && html`<p class="notice bad">There are no books: the events contradict each other.</p>`}
-    ${account.bridge ? bridgeTable(account.bridge, account, money) : undefined}
+    ${account.bridge ? bridgeTable(account.bridge, account, { money, open }) : undefined}
   </section>`;
 }
 
@@ -70,7 +74,11 @@ function endText({ atoms, how }: AccountJson['opening'], money: (atoms: string |
 }
 
 /** From the books' closing to that of the chain, so that nothing is left to be added up. */
-function bridgeTable(bridge: Bridge, account: AccountJson, money: (atoms: string | null) => Html): Html {
+function bridgeTable(
+  bridge: Bridge,
+  account: AccountJson,
+  { money, open }: { readonly money: (atoms: string | null) => Html; readonly open: number },
+): Html {
   const { closing } = account;
   const optional = (label: string, atoms: string | null): Html | false =>
     atoms !== null && atoms !== '0' && line(label, money(atoms));
@@ -94,7 +102,7 @@ function bridgeTable(bridge: Bridge, account: AccountJson, money: (atoms: string
         ${closing.atoms !== null && line('So the chain has', money(closing.atoms))}
       </tbody>
     </table>
-    ${tieOut(bridge, money)}
+    ${tieOut(bridge, money, open)}
     ${bridge.lines.map(
       ({ reason, count, items }) =>
         items.length > 0 &&
@@ -108,10 +116,15 @@ function bridgeTable(bridge: Bridge, account: AccountJson, money: (atoms: string
     )}`;
 }
 
-function tieOut({ not_explained: left }: Bridge, money: (atoms: string | null) => Html): Html {
+function tieOut({ not_explained: left }: Bridge, money: (atoms: string | null) => Html, open: number): Html {
   if (left === null)
     return html`<p class="notice warn">
       The node has no state of one of the ends, so whether anything is left cannot be said.
+    </p>`;
+  if (left === '0' && open > 0)
+    return html`<p class="notice warn">
+      These lines account for the whole difference, but ${open === 1 ? '1 break' : `${open} breaks`} of this
+      report ${open === 1 ? 'is' : 'are'} not explained.
     </p>`;
   return left === '0'
     ? html`<p class="notice good">It ties out: these lines account for the whole difference.</p>`

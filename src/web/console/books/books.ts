@@ -12,7 +12,7 @@ export const booksSection: Section = {
   path: booksPath,
   label: 'Books',
   register(console, site) {
-    reconciliationPages(console);
+    reconciliationPages(console, site);
     periodPages(console, runView);
     exportPages(console);
     logPages(console);

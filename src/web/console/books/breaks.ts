@@ -22,10 +22,14 @@ import {
   explainBreak,
   findBreak,
   type Explained,
+  type FoundBreak,
   isSaidOpen,
   readExplanations,
 } from '../../../finance/use-cases/reconcile/explain-break.ts';
-import type { Console, OperatorVisit } from '../visit.ts';
+import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
+import { reconcileAgain } from './make-reconciliation.ts';
+import { came, moneyAction, moneyForm } from './record-money.ts';
+import { networkName } from '../words.ts';
 import {
   booksPath,
   booksView,
@@ -39,8 +43,9 @@ import { reportOf, type StoredReport } from './stored-report.ts';
 const path = `${booksPath}/reconciliations/:id/breaks/:break`;
 
 /** Each break of a run, and the operator's explanation. */
-export function breakPages(console: Console): void {
+export function breakPages(console: Console, { jobs }: ConsoleSite): void {
   console.show(path, (visit) => breakView(visit, undefined, visit.query));
+  if (jobs) moneyAction(console, { path, pageOf: pathOf, show: breakView });
   console.act(
     `${path}/explain`,
     {
@@ -134,7 +139,14 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
   if (!stored || !found) return notFound('break');
   const { breakId, itemClass, item } = found;
   const said = (await readExplanations(visit.site.ledger.pool, [breakId])).get(breakId) ?? [];
-  const body = html`<section class="sheet">
+  const isOpen = isSaidOpen(said);
+  const mayAct = includesRole(visit.operator.role, 'finance');
+  const body = html`<p class="notice ${isOpen ? 'bad' : 'good'}">
+      ${breakTexts[itemClass] ?? 'Ledger and chain differ.'}
+      ${isOpen ? 'Nobody has explained it.' : `${said.at(-1)?.data.operator ?? ''} has explained it.`}
+    </p>
+    ${mayAct && html`<div class="grid pair">${recordForm(visit, found, stored.report, typed)} ${explainForm(visit, typed)}</div>`}
+    <section class="sheet">
       <h2>What differs</h2>
       ${factList([...factsOf(stored.report, item), ['Its id in every report', shortId(breakId, 'the id of the break')]])}
     </section>
@@ -153,14 +165,49 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
             </li>`,
         )}
       </ol>
-    </section>
-    ${includesRole(visit.operator.role, 'finance') && explainForm(visit, typed)}`;
+    </section>`;
   return booksView(visit.site, booksPath, `Break ${breakId.slice(0, 10)}`, body, {
     up: [`${booksPath}/reconciliations/${stored.id}`, `Reconciliation ${stored.id}`],
     heading: `Break: ${words(itemClass)}`,
     beside: saidBadge(said),
     mistake,
   });
+}
+
+/** What each class of breaks says. */
+const breakTexts: Readonly<Record<string, string>> = {
+  missing_on_chain: 'The ledger has it, and the chain has not.',
+  on_chain_without_event: 'Money came on the chain, and no event of the ledger says why.',
+  amount_mismatch: 'Ledger and chain have different amounts.',
+  asset_mismatch: 'Ledger and chain have different tokens.',
+  payee_mismatch: 'The money went to another address than the ledger says.',
+  duplicate_claim: 'Its transfer belongs to something else in the ledger.',
+  quote_terms_differ: 'The payment matches none of the options of its quote.',
+  foreign_use: 'Money left a payee, and no sweep or refund of it is recorded.',
+  token_decimals_differ: 'The contract of the token has other decimals than the ledger.',
+};
+
+/** The breaks that a record of a transfer puts right: what it may be. */
+const recordable: Readonly<Record<string, Parameters<typeof moneyForm>[2]['kinds']>> = {
+  on_chain_without_event: came,
+  foreign_use: ['sweep'],
+};
+
+function recordForm(
+  visit: OperatorVisit,
+  { itemClass, item }: FoundBreak,
+  { period }: ReportJson,
+  typed: URLSearchParams | undefined,
+): Html | undefined {
+  const kinds = recordable[itemClass];
+  const { network, transaction } = item;
+  if (!visit.site.jobs || !kinds || transaction === undefined) return undefined;
+  return html`<section class="sheet">
+    <h2>Record what it is</h2>
+    <p>The ledger has it then, and the break ends with the next reconciliation of its period.</p>
+    ${moneyForm(visit, pathOf(visit.params), { kinds, given: { network, transaction }, typed })}
+    ${reconcileAgain(visit, period)}
+  </section>`;
 }
 
 function explainForm(visit: OperatorVisit, typed: URLSearchParams | undefined): Html {
@@ -181,7 +228,7 @@ function factsOf(report: ReportJson, item: ItemFields): [string, Shown][] {
   const { network, transaction, chain_asset: chainAsset } = item;
   return [
     ['Of', words(item.of)],
-    ['On', network],
+    ['On', networkName(network)],
     ['By the ledger', amountIn(report, item, item.ledger_amount)],
     ['On the chain', amountIn(report, item, item.chain_amount)],
     ['Refunded', amountIn(report, item, item.refunded_amount)],

@@ -11,6 +11,7 @@ import {
   type StoredHead,
 } from '../../../audit/store/log.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
+import { durationText } from '../words.ts';
 import { booksView, logPath } from './books-view.ts';
 
 type Anchored = AnchorState & { readonly name: string };
@@ -73,7 +74,7 @@ const anchorColumns: Column<Anchored>[] = [
 
 function behindText({ behindEvents: events, behindMs: ms }: AnchorState): Html {
   if (events === 0) return badge('up to date', 'good');
-  return html`${count(events)} events, for ${count(Math.round(ms / 1_000))} s`;
+  return html`${count(events)} events, for ${durationText(ms)}`;
 }
 
 const headColumns: Column<StoredHead>[] = [

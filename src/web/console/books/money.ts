@@ -1,11 +1,13 @@
 import { tableSheet } from '../tables.ts';
 import type { EventOf } from '../../../ledger/rules/event.ts';
-import { html } from '../../../base/values/html.ts';
+import { includesRole } from '../../../base/values/operator-role.ts';
+import { html, type Html } from '../../../base/values/html.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import { type Column, empty, shortId, time } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { listSweeps, listTransfers } from '../../../payments/store/refunds.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
+import { moneyAction, moneyForm, moneyKinds } from './record-money.ts';
 import { booksView, moneyPath, words } from './books-view.ts';
 
 type Sweep = EventOf<'operator_sweep_recorded'>;
@@ -15,17 +17,19 @@ const shownRows = 200;
 
 /** Money moved outside payments: sweeps, and unexplained transfers to a payee. */
 export function moneyPages(console: Console): void {
-  console.show(moneyPath, moneyView);
+  console.show(moneyPath, (visit) => moneyView(visit, undefined, visit.query));
+  moneyAction(console, { path: moneyPath, pageOf: () => moneyPath, show: moneyView });
 }
 
-async function moneyView({ site }: OperatorVisit): Promise<View> {
+async function moneyView(visit: OperatorVisit, mistake?: string, typed?: URLSearchParams): Promise<View> {
+  const { site } = visit;
   const { pool } = site.ledger;
   const [sweeps, transfers] = [await listSweeps(pool, shownRows), await listTransfers(pool, shownRows)];
   const body = html`${
     sweeps.length === 0
       ? empty(
           'No sweep is recorded',
-          html`What left a payee for an account of yours is recorded by <code>tollbook sweeps record</code>.`,
+          'What left a payee for an account of yours is recorded here by finance.',
         )
       : tableSheet('Sweeps, the newest first', sweepColumns, sweeps)
   }
@@ -33,12 +37,20 @@ async function moneyView({ site }: OperatorVisit): Promise<View> {
     transfers.length === 0
       ? empty(
           'No other transfer is recorded',
-          html`Money that came without a payment is recorded by <code>tollbook transfers record</code>.`,
+          'Money that came without a payment is recorded here by finance.',
         )
       : tableSheet('Unexplained transfers, the newest first', transferColumns, transfers)
   }
-  ${Math.max(sweeps.length, transfers.length) === shownRows && html`<p class="hint">The newest ${shownRows} of each: the exports have them all.</p>`}`;
-  return booksView(site, moneyPath, 'Sweeps and other transfers', body);
+  ${Math.max(sweeps.length, transfers.length) === shownRows && html`<p class="hint">The newest ${shownRows} of each: the exports have them all.</p>`}
+  ${includesRole(visit.operator.role, 'finance') && recordForm(visit, typed)}`;
+  return booksView(site, moneyPath, 'Sweeps and other transfers', body, { mistake });
+}
+
+function recordForm(visit: OperatorVisit, typed: URLSearchParams | undefined): Html {
+  return html`<section class="sheet">
+    <h2>Record a sweep, or another transfer</h2>
+    ${moneyForm(visit, moneyPath, { kinds: moneyKinds, typed })}
+  </section>`;
 }
 
 const sweepColumns: Column<Sweep>[] = [

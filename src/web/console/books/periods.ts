@@ -34,7 +34,7 @@ import type { ActionOptions, Console, OperatorVisit } from '../visit.ts';
 import { balancesOf } from './balances.ts';
 import { readOneAtATime } from './one-at-a-time.ts';
 import { booksPath, booksView, hashText, periodsPath } from './books-view.ts';
-import { reportOf } from './stored-report.ts';
+import { openBreaksOf, reportOf } from './stored-report.ts';
 
 type ShowRun = (visit: OperatorVisit, mistake: string) => Promise<View>;
 
@@ -171,8 +171,7 @@ async function listView({ site }: OperatorVisit): Promise<View> {
   const columns: Column<ClosedPeriod>[] = [
     {
       label: 'Period',
-      cell: (closed) =>
-        html`<a class="hash" href="${periodsPath}/${closed.close.seq}">${nameOf(closed.period)}</a>`,
+      cell: (closed) => html`<a href="${periodsPath}/${closed.close.seq}">${nameShown(closed.period)}</a>`,
     },
     { label: 'State', cell: stateBadge },
     { label: 'Closed by', cell: ({ close: { data, at } }) => byWhom(data.operator, at) },
@@ -192,6 +191,14 @@ function nameOf(period: Period): string {
   return zone.name === utc.name ? periodName(period) : `${periodName(period)} in ${zone.name}`;
 }
 
+/** The same as a heading: ends within a day are times. */
+function nameShown(period: Period): Html {
+  const { fromMs, toMs } = period;
+  return periodName(period).includes('T')
+    ? html`${time(new Date(fromMs))} up to ${time(new Date(toMs))}`
+    : html`${nameOf(period)}`;
+}
+
 function byWhom(operator: string, at: string): Html {
   return html`${operator}, <span class="hint">${time(new Date(at))}</span>`;
 }
@@ -209,8 +216,8 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
   const { head, breaks, breaks_explained: explained, open_items: open, despite, ...data } = closing.data;
   const text = await findReportByHash(site.ledger.pool, data.report_sha256);
   const mayAct = includesRole(operator.role, 'finance');
-  const name = html`<span class="hash">${nameOf(closed.period)}</span>`;
-  const body = html`<section class="sheet">
+  const body = html`${standingNotice(closed)}
+    <section class="sheet">
       <h2>Who said what</h2>
       ${factList([
         [
@@ -238,7 +245,7 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
         ['Report', hashText(data.report_sha256)],
       ])}
     </section>
-    ${text === undefined ? noticeOf({ tone: 'warn', text: 'The report of this close is not stored here, so its balances are not known.' }) : balancesOf(JSON.parse(text) as ReportJson)}
+    ${text === undefined ? noticeOf({ tone: 'warn', text: 'The report of this close is not stored here, so its balances are not known.' }) : await balancesOfReport(visit, text)}
     <section class="sheet">
       <h2>Exports</h2>
       ${mayAct && downloads(closed.period)}
@@ -248,8 +255,22 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
       </details>
     </section>
     ${mayAct && !reopening && movesOf(visit, closed)}`;
-  const parts = { heading: name, beside: stateBadge(closed), mistake };
+  const parts = { heading: nameShown(closed.period), beside: stateBadge(closed), mistake };
   return booksView(site, periodsPath, nameOf(closed.period), body, parts);
+}
+
+/** Whether the close holds, and whose turn it is. */
+function standingNotice({ review: said, reopening }: ClosedPeriod): Html {
+  if (reopening)
+    return noticeOf({ tone: 'warn', text: 'This period was opened again: its close does not hold.' });
+  return said
+    ? noticeOf({ tone: 'good', text: 'This period is closed, and another person has reviewed it.' })
+    : noticeOf({ tone: 'plain', text: 'This period is closed. Another person has to review it.' });
+}
+
+async function balancesOfReport({ site }: OperatorVisit, text: string): Promise<Html> {
+  const report = JSON.parse(text) as ReportJson;
+  return balancesOf(report, await openBreaksOf(site.ledger.pool, report));
 }
 
 /** A link to each export of a period. */

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { allClasses } from '../../../finance/rules/reconcile/reconcile.ts';
 import type { ReportJson } from '../../../finance/rules/reconcile/report.ts';
 import type { ClassJson } from '../../../finance/rules/reconcile/tally.ts';
+import { includesRole } from '../../../base/values/operator-role.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { badge, type Column, count, empty, factList, time } from '../../pages/elements.ts';
@@ -10,26 +11,30 @@ import type { Answer, View } from '../../pages/visit.ts';
 import { notFound } from '../../pages/problem.ts';
 import { readExplanations } from '../../../finance/use-cases/reconcile/explain-break.ts';
 import { latestReconciliations, type ReconciliationRow } from '../../../audit/store/reconciliations.ts';
-import type { Console, OperatorVisit } from '../visit.ts';
+import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
+import { networkName } from '../words.ts';
 import { balancesOf } from './balances.ts';
 import { exportsAndClose } from './periods.ts';
 import { breakPages, itemsTable } from './breaks.ts';
 import { booksPath, booksView, hashText, words } from './books-view.ts';
-import { reportOf, type StoredReport } from './stored-report.ts';
+import { reconcileAction, reconcileAgain, reconcileForm, runNotice } from './make-reconciliation.ts';
+import { countOpenBreaks, reportOf, type StoredReport } from './stored-report.ts';
 
 const shownRows = 50;
 /** Open items of a class that are shown; the report has more. */
 const shownItems = 20;
 
 /** The stored reconciliations: a list, each run with its balances and breaks, and each break. */
-export function reconciliationPages(console: Console): void {
-  console.show(booksPath, listView);
+export function reconciliationPages(console: Console, site: ConsoleSite): void {
+  console.show(booksPath, (visit) => listView(visit));
+  if (site.jobs) reconcileAction(console, listView);
   console.show(`${booksPath}/reconciliations/:id`, (visit) => runView(visit));
   console.show(`${booksPath}/reconciliations/:id/report.json`, reportFile);
-  breakPages(console);
+  breakPages(console, site);
 }
 
-async function listView({ site, query }: OperatorVisit): Promise<View> {
+async function listView(visit: OperatorVisit, mistake?: string, typed?: URLSearchParams): Promise<View> {
+  const { site, query } = visit;
   const before = cursorOf(query, 'before');
   const rows = await latestReconciliations(site.ledger.pool, before, shownRows + 1);
   const { shown, next } = pageRows(rows, shownRows, ({ id }) => id);
@@ -45,17 +50,39 @@ async function listView({ site, query }: OperatorVisit): Promise<View> {
     { label: 'Open', isNumber: true, cell: ({ open_items: open }) => count(open) },
     { label: 'Events', isNumber: true, cell: ({ size }) => count(size) },
   ];
-  const body = html`${
+  const mayMake = site.jobs !== undefined && includesRole(visit.operator.role, 'finance');
+  const body = html`${before === undefined && shown[0] && (await lastNotice(visit, shown[0]))}
+  ${mistake === undefined && runNotice()}
+  ${
     shown.length === 0
       ? empty(
           'No reconciliation is stored',
-          html`The command <code>tollbook reconcile</code> compares the ledger with the chains for a period,
-            and stores its report here.`,
+          html`${mayMake && 'The form below, or '}the command <code>tollbook reconcile</code> compares the
+            ledger with the chains for a period, and stores its report here.`,
         )
       : tableSheet('Stored reports', columns, shown)
   }
+  ${
+    mayMake &&
+    html`<section class="sheet">
+      <h2>Reconcile a period</h2>
+      ${reconcileForm(visit, shown[0]?.to, typed ?? query)}
+    </section>`
+  }
   ${pageLinks(booksPath, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
-  return booksView(site, booksPath, 'Reconciliations', body);
+  return booksView(site, booksPath, 'Reconciliations', body, { mistake });
+}
+
+/** Whether the last reconciliation leaves something to explain. */
+async function lastNotice({ site }: OperatorVisit, { id, to, breaks }: ReconciliationRow): Promise<Html> {
+  const open = breaks === 0 ? 0 : await countOpenBreaks(site.ledger.pool, id);
+  const last = html`<a href="${booksPath}/reconciliations/${id}">The last reconciliation</a>, up to
+    ${time(new Date(to))},`;
+  return open === 0
+    ? html`<p class="notice good">${last} leaves no break to explain.</p>`
+    : html`<p class="notice bad">
+        ${last} has ${open === 1 ? '1 break that nobody has' : `${open} breaks that nobody has`} explained.
+      </p>`;
 }
 
 function resultBadge(result: ReportJson['result'], explained = false): Html {
@@ -78,14 +105,17 @@ export async function runView(visit: OperatorVisit, mistake?: string): Promise<V
   if (!stored) return notFound('reconciliation');
   const { id, report, sha256 } = stored;
   const { period, breaks, breaks_explained: explained } = report;
+  const open = breaks === 0 ? 0 : await countOpenBreaks(visit.site.ledger.pool, id);
   const beside = html`<span class="inline"
-    >${resultBadge(report.result, breaks > 0 && breaks === explained)}
+    >${resultBadge(report.result, open === 0)}
     <a class="button plain" href="${booksPath}/reconciliations/${id}/report.json"
       >Download the report</a
     ></span
   >`;
   const sealed = report.ledger.checkpoint === null ? badge('not sealed', 'warn') : badge('sealed', 'good');
-  const body = html`${report.ledger.fault !== null && noticeOf({ tone: 'bad', text: `The ledger is wrong at event ${report.ledger.fault.seq}: ${report.ledger.fault.words}` })}
+  const mayMake = visit.site.jobs !== undefined && includesRole(visit.operator.role, 'finance');
+  const body = html`${verdictOf(report, open)} ${await breaksOf(visit, stored)} ${openItems(report)}
+    ${balancesOf(report, open)}
     <section class="sheet">
       <h2>What was compared</h2>
       ${factList([
@@ -98,10 +128,28 @@ export async function runView(visit: OperatorVisit, mistake?: string): Promise<V
         ],
         ['SHA-256 of the report', hashText(sha256)],
       ])}
+      ${mayMake && reconcileAgain(visit, period)}
     </section>
-    ${await breaksOf(visit, stored)} ${openItems(report)} ${balancesOf(report)}
     ${exportsAndClose(visit, id, report)}`;
   return booksView(visit.site, booksPath, `Reconciliation ${id}`, body, { beside, mistake });
+}
+
+/** Whether ledger and chains agree, in one sentence. */
+function verdictOf({ ledger, period, breaks, open_items: items }: ReportJson, open: number): Html {
+  const { fault } = ledger;
+  if (fault !== null)
+    return noticeOf({ tone: 'bad', text: `The ledger is wrong at event ${fault.seq}: ${fault.words}` });
+  const span = html`from ${time(new Date(period.from))} up to ${time(new Date(period.to))}`;
+  if (open > 0)
+    return html`<p class="notice bad">
+      Ledger and chains differ ${span}: ${open === 1 ? '1 break is' : `${open} breaks are`} not explained.
+    </p>`;
+  if (breaks > 0)
+    return html`<p class="notice warn">Ledger and chains differ ${span}, and every break is explained.</p>`;
+  return html`<p class="notice good">
+    Ledger and chains agree
+    ${span}${items > 0 && `, but for what is still open: ${items === 1 ? '1 item' : `${items} items`}`}.
+  </p>`;
 }
 
 const completenessTexts = {
@@ -110,10 +158,10 @@ const completenessTexts = {
   sample: 'the node has no state to compare the logs with',
 } as const;
 
-function networkFact(network: ReportJson['networks'][number]): [string, Shown] {
+function networkFact(network: ReportJson['networks'][number]): [Shown, Shown] {
   const { network: name, from_block: from, to_block: to, is_covered: isCovered, completeness } = network;
   const early = !isCovered && badge('the period is not final yet', 'warn');
-  return [name, html`blocks ${from} to ${to}: ${completenessTexts[completeness]} ${early}`];
+  return [networkName(name), html`blocks ${from} to ${to}: ${completenessTexts[completeness]} ${early}`];
 }
 
 /** The breaks, the unexplained ones first. */
@@ -124,11 +172,7 @@ async function breaksOf(visit: OperatorVisit, { id, report }: StoredReport): Pro
       : [],
   );
   const counted = allClasses.reduce((sum, name) => sum + countOfBreaks(report.classes[name]), 0);
-  if (counted === 0)
-    return html`<section class="sheet">
-      <h2>Breaks</h2>
-      <p>None: ledger and chain say the same, but for what is open.</p>
-    </section>`;
+  if (counted === 0) return html``;
   const sorted = all.toSorted(
     (a, b) => Number(Boolean(a.item.explained)) - Number(Boolean(b.item.explained)),
   );

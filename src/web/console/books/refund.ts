@@ -27,6 +27,8 @@ import type { Answer, Data, View } from '../../pages/visit.ts';
 import { readMined, requireFinal } from '../../../finance/use-cases/refunds/final-transfers.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
+import { chainMistakes } from './record-money.ts';
+import { networkName } from '../words.ts';
 import { booksView, paymentLink, refundsPath, transactionWithLink } from './books-view.ts';
 
 /** Why a wallet is not asked. */
@@ -63,12 +65,7 @@ const endMistakes: Readonly<Record<EndRefusal, string>> = {
 
 /** Why a refund is not recorded by a transaction. */
 const recordMistakes: Readonly<Record<RefundRefusal, string>> = {
-  network_unknown: 'The gateway has no RPC for the network of this payment.',
-  wrong_chain: 'The RPC of this network serves another chain.',
-  chain_unavailable: 'The chain could not be reached; try again.',
-  transaction_unknown: 'The chain does not know this transaction.',
-  transaction_failed: 'This transaction failed: it moved nothing.',
-  not_final: 'This transaction is not final yet: try again in a while.',
+  ...chainMistakes,
   quote_unknown: 'There is no such quote.',
   payment_unknown: 'This quote has no such payment.',
   not_paid: 'This quote is not paid: there is nothing to refund.',
@@ -209,9 +206,10 @@ async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: 
   if (!of || state?.payment.nonce !== of.paymentNonce) return notFound('payment');
   const { refunding } = state;
   const reason = refundReason(state);
-  const body = html`${factsOf(state, of.quoteDigest)}
+  const body = html`${owedNotice(state)}
   ${includesRole(visit.operator.role, 'finance') && waysOf(visit, { context, state, isDue: reason !== undefined })}
-  ${!includesRole(visit.operator.role, 'finance') && refunding && sendingNotice(state, refunding)}`;
+  ${!includesRole(visit.operator.role, 'finance') && refunding && sendingNotice(state, refunding)}
+  ${factsOf(state, of.quoteDigest)}`;
   return booksView(site, refundsPath, `Refund ${(params['digest'] ?? '').slice(0, 10)}`, body, {
     up: [refundsPath, 'Refunds due'],
     heading: html`Refund of payment ${shortId(of.quoteDigest, 'the digest of the quote')}`,
@@ -219,6 +217,22 @@ async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: 
     mistake,
     scripts: ['refund.js'],
   });
+}
+
+/** What is owed, in one sentence. */
+function owedNotice(state: PaymentState): Html {
+  const reason = refundReason(state);
+  const last = state.refunds.at(-1);
+  if (reason !== undefined)
+    return html`<p class="notice bad">
+      ${tokenAmount(remainingAtoms(state), state.payment)} are due to the payer:
+      ${refundReasonTexts[reason] ?? reason}.
+    </p>`;
+  return state.isRefunded && last
+    ? html`<p class="notice good">
+        The payment was refunded on ${time(new Date(last.at))}. Nothing is owed.
+      </p>`
+    : html`<p class="notice">No refund is due.</p>`;
 }
 
 function factsOf(state: PaymentState, quoteDigest: string): Html {
@@ -229,7 +243,7 @@ function factsOf(state: PaymentState, quoteDigest: string): Html {
   return html`<section class="sheet">
     <h2>What is owed</h2>
     ${factList([
-      ['Left to refund', html`${tokenAmount(remainingAtoms(state), payment)} on ${network}`],
+      ['Left to refund', html`${tokenAmount(remainingAtoms(state), payment)} on ${networkName(network)}`],
       ['Paid', [tokenAmount(BigInt(payment.amount), payment), settled && by(settled.transaction)]],
       ['To', html`${shortId(payer, 'the payer')} <span class="hint">the payer</span>`],
       ['Why', reason === undefined ? 'No refund is due.' : (refundReasonTexts[reason] ?? reason)],

@@ -23,8 +23,13 @@ export async function reportOf({ site, params }: OperatorVisit): Promise<StoredR
 /** Of the breaks of a stored report, those without an explanation until now. Breaks that a report only counts are open. */
 export async function countOpenBreaks(pool: pg.Pool, id: number): Promise<number> {
   const stored = await readReconciliation(pool, id);
-  if (!stored) return 0;
-  const report = JSON.parse(stored.report) as ReportJson;
+  return stored ? openBreaksOf(pool, JSON.parse(stored.report) as ReportJson) : 0;
+}
+
+export async function openBreaksOf(
+  pool: pg.Pool,
+  report: Pick<ReportJson, 'classes' | 'breaks'>,
+): Promise<number> {
   const ids = Object.values(report.classes ?? {}).flatMap((found) =>
     found?.kind === 'break' ? found.items.flatMap((item) => item.break_id ?? []) : [],
   );

@@ -8,14 +8,16 @@ import {
   listed,
 } from '../../../calls/use-cases/dead-letters.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { type Column, count, time } from '../../pages/elements.ts';
+import { noticeOf } from '../../pages/document.ts';
+import { type Column, count, time, withThousands } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { sectionView } from '../layout.ts';
-import type { OperatorVisit, Section } from '../visit.ts';
+import type { ConsoleSite, OperatorVisit, Section } from '../visit.ts';
+import { jobNamed } from '../words.ts';
 import { jobsOf } from '../contexts.ts';
 import { deadLetterPages, deadPath } from './dead-letters.ts';
 import { outboxPages } from './outbox.ts';
-import { runnerActions, runnersSheet } from './runners.ts';
+import { runnerActions, runnersSheet, waitingNotices } from './runners.ts';
 
 const path = '/console/calls';
 
@@ -34,14 +36,22 @@ export const callsSection: Section = {
 
 async function callsView(visit: OperatorVisit): Promise<View> {
   const context = jobsOf(visit);
-  const [causes, runners] = await Promise.all([
+  const [notices, causes, runners] = await Promise.all([
+    waitingNotices(context),
     groupDeadLetters(context.db, {}, 0),
     runnersSheet(visit, context),
   ]);
-  return sectionView(path, 'Calls', [runners, causesSheet(listed(causes))]);
+  const dead = causes.groups.reduce((sum, { calls }) => sum + calls, causes.others);
+  const content = [dead > 0 && deadNotice(dead), notices, runners, causesSheet(visit, listed(causes))];
+  return sectionView(path, 'Calls', content);
 }
 
-function causesSheet({ groups, others, next }: CauseReport): Html {
+function deadNotice(dead: number): Html {
+  const text = dead === 1 ? '1 call was not delivered' : `${withThousands(dead)} calls were not delivered`;
+  return noticeOf({ tone: 'warn', text: `${text}: send them to their runners again, or give them up.` });
+}
+
+function causesSheet({ site }: OperatorVisit, { groups, others, next }: CauseReport): Html {
   const isCut = others > 0 || next !== undefined;
   const note =
     isCut &&
@@ -51,10 +61,10 @@ function causesSheet({ groups, others, next }: CauseReport): Html {
       <a href="${deadPath}">all dead letters</a>.
     </p>`;
   const none = ['Dead letters', 'None at present.'] as const;
-  return tableSheet('Dead letters by cause', causeColumns, groups, { none, note });
+  return tableSheet('Dead letters by cause', causeColumns(site), groups, { none, note });
 }
 
-const causeColumns: Column<CauseGroup>[] = [
+const causeColumns = (site: ConsoleSite): Column<CauseGroup>[] => [
   {
     label: 'Cause',
     cell: ({ cause, reason, words }) =>
@@ -63,7 +73,10 @@ const causeColumns: Column<CauseGroup>[] = [
         }`,
   },
   { label: 'Calls', isNumber: true, cell: ({ calls }) => count(calls) },
-  { label: 'Jobs', cell: ({ jobs }) => jobs.join(', ') },
+  {
+    label: 'Jobs',
+    cell: ({ jobs }) => jobs.map((key) => html`<span class="line">${jobNamed(site, key)}</span>`),
+  },
   { label: 'Runners', cell: ({ runners }) => runners.join(', ') },
   { label: 'Oldest', cell: ({ oldest }) => time(oldest) },
   { label: 'Newest', cell: ({ newest }) => time(newest) },

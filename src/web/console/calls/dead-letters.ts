@@ -7,7 +7,12 @@ import {
   maxChanged,
   mostCounted,
 } from '../../../calls/use-cases/dead-letters.ts';
-import { notRequeuedTexts, requeueCall, requeueCalls } from '../../../calls/use-cases/requeue-call.ts';
+import {
+  checkRequeue,
+  notRequeuedTexts,
+  requeueCall,
+  requeueCalls,
+} from '../../../calls/use-cases/requeue-call.ts';
 import { failureCausePattern } from '../../../base/values/failure-cause.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { html, type Html } from '../../../base/values/html.ts';
@@ -23,6 +28,7 @@ import type { DeadLetterRow } from '../../../calls/store/dead-letters.ts';
 import { sectionView } from '../layout.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
 import { jobsOf } from '../contexts.ts';
+import { jobName } from '../words.ts';
 import { callLink } from './links.ts';
 
 /** One request goes through as many batches as fit into this time; the next one begins after them. */
@@ -170,8 +176,14 @@ async function deadView(visit: OperatorVisit, mistake?: string): Promise<View> {
   const choice = choiceOf(query);
   const filters = filtersOf(query);
   const after = cursorOf(query, 'after');
-  const { rows, next } = await listDeadLetters(db, { choice, after: after ?? 0, max: shownRows });
-  const mayChange = rows.length > 0 && includesRole(visit.operator.role, 'operator');
+  const { rows: found, next } = await listDeadLetters(db, { choice, after: after ?? 0, max: shownRows });
+  const mayChange = found.length > 0 && includesRole(visit.operator.role, 'operator');
+  const rows = await Promise.all(
+    found.map(async (row) => ({
+      ...row,
+      requeue: (await checkRequeue(visit.site.ledger, row.callId)).kind,
+    })),
+  );
   const body = html`${filterFields(filters)}
   ${
     rows.length === 0
@@ -201,26 +213,36 @@ const labels: Readonly<Record<keyof Chosen, string>> = {
   runner: 'Runner',
 };
 
-function columnsFor(visit: OperatorVisit, filters: Chosen): Column<DeadLetterRow>[] {
-  const requeue: Column<DeadLetterRow> = {
+/** A dead letter, and whether it could be put back in the queue now. */
+type ShownLetter = DeadLetterRow & { readonly requeue: 'possible' | SkipReason };
+
+function columnsFor(visit: OperatorVisit, filters: Chosen): Column<ShownLetter>[] {
+  const requeue: Column<ShownLetter> = {
     label: 'Change',
     isAction: true,
-    cell: ({ callId }) =>
+    cell: ({ callId, requeue: kind }) =>
+      kind === 'possible' &&
       buttonForm(visit, `/console/calls/${callId}/requeue`, 'Requeue', {
         look: 'plain small',
         about: `call ${callId}`,
         values: filters,
       }),
   };
-  return [...columns, ...(includesRole(visit.operator.role, 'operator') ? [requeue] : [])];
+  return [...columns(visit), ...(includesRole(visit.operator.role, 'operator') ? [requeue] : [])];
 }
 
-const columns: Column<DeadLetterRow>[] = [
+const columns = ({ site }: OperatorVisit): Column<ShownLetter>[] => [
   { label: 'Call', cell: callLink },
-  { label: 'Job', cell: ({ serviceId, jobIndex }) => `${serviceId}/${jobIndex}` },
+  { label: 'Job', cell: (row) => jobName(site, row) },
   { label: 'Runner', cell: ({ runner }) => runner ?? '' },
   { label: 'Dead since', cell: ({ deadSince }) => time(deadSince) },
-  { label: 'Reason', cell: ({ reason }) => (reason ?? 'unknown').replaceAll('_', ' ') },
+  {
+    label: 'Reason',
+    cell: ({ reason, requeue }) =>
+      html`${(reason ?? 'unknown').replaceAll('_', ' ')}${
+        requeue !== 'possible' && html`<span class="line hint">${notRequeuedTexts[requeue]}</span>`
+      }`,
+  },
   {
     label: 'The runner’s words',
     cell: ({ error }) => (error === null ? '' : html`<q class="said" dir="auto">${visibleText(error)}</q>`),

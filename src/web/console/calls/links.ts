@@ -1,6 +1,8 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { isHex32 } from '../../../base/values/primitives.ts';
+import type { OutboxPlace } from '../../../calls/store/outbox.ts';
 import { count } from '../../pages/elements.ts';
+import { pathWith } from '../../pages/own-path.ts';
 
 /** The id of a call, which leads to the payment that bought it; a trigger's call has no payment. */
 export function callLink({ callId, stream }: { readonly callId: number; readonly stream: string }): Html {
@@ -13,3 +15,25 @@ export function callLink({ callId, stream }: { readonly callId: number; readonly
 export function linkedCount(calls: number, to: string): Html {
   return calls === 0 ? html`<span class="muted">0</span>` : html`<a href="${to}">${count(calls)}</a>`;
 }
+
+export const outboxPath = '/console/calls/outbox';
+
+/** Where the calls of a runner, or of services, are listed. */
+export function outboxAddress({
+  place,
+  runner,
+  services,
+}: {
+  readonly place?: OutboxPlace;
+  readonly runner?: string;
+  readonly services?: readonly number[];
+}): string {
+  return pathWith(outboxPath, { place, runner, services: services?.join(',') });
+}
+
+export const placeNames: Readonly<Record<OutboxPlace, string>> = {
+  due: 'due',
+  leased: 'leased',
+  later: 'again later',
+  held: 'held by its key',
+};

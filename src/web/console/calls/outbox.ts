@@ -3,16 +3,16 @@ import { html, type Html } from '../../../base/values/html.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { runnerName } from '../../../base/values/runner-name.ts';
-import { pathWith } from '../../pages/own-path.ts';
 import { badge, type Column, empty, time, selectField } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { listOutbox, type OutboxCall, type OutboxPlace, outboxPlaces } from '../../../calls/store/outbox.ts';
 import { sectionView } from '../layout.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
 import { jobsOf } from '../contexts.ts';
-import { callLink } from './links.ts';
+import { jobName } from '../words.ts';
+import { callLink, outboxPath as path, placeNames } from './links.ts';
+import { waitingNotices } from './runners.ts';
 
-const path = '/console/calls/outbox';
 const shownRows = 50;
 
 /** The calls that have not ended, one page after another. */
@@ -22,19 +22,6 @@ export function outboxPages(console: Console): void {
     runner: (text) => runnerName.test(text),
     services: (text) => /^\d{1,15}(?:,\d{1,15})*$/.test(text),
   });
-}
-
-/** Where the calls of a runner, or of services, are listed. */
-export function outboxAddress({
-  place,
-  runner,
-  services,
-}: {
-  readonly place?: OutboxPlace;
-  readonly runner?: string;
-  readonly services?: readonly number[];
-}): string {
-  return pathWith(path, { place, runner, services: services?.join(',') });
 }
 
 async function outboxView(visit: OperatorVisit): Promise<View> {
@@ -51,11 +38,15 @@ async function outboxView(visit: OperatorVisit): Promise<View> {
     runner: query.get('runner') ?? undefined,
     services: query.get('services') ?? undefined,
   };
-  const body = html`${filterForm(query, context)}
+  const isChosen = Object.values(filters).some((value) => value !== undefined && value !== '');
+  const body = html`${await waitingNotices(context)} ${filterForm(query, context)}
   ${
     shown.length === 0
-      ? empty('No such call', 'A call leaves the outbox when it is completed or given up.')
-      : tableSheet('Calls that have not ended, the oldest first', columns, shown)
+      ? empty(
+          isChosen ? 'No such call' : 'No call is open',
+          'A call leaves the outbox when it is completed or given up.',
+        )
+      : tableSheet('Calls that have not ended, the oldest first', columns(visit), shown)
   }
   ${pageLinks(path, 'after', { isFirst: after === undefined, next }, ['The oldest', 'Newer'], filters)}`;
   return sectionView('/console/calls', 'Outbox', body, { up: ['/console/calls', 'Calls'] });
@@ -69,13 +60,6 @@ function servicesOf(query: URLSearchParams, { config }: JobsContext): readonly n
   return named === '' ? undefined : named.split(',').map(Number);
 }
 
-const placeNames: Readonly<Record<OutboxPlace, string>> = {
-  due: 'due',
-  leased: 'leased',
-  later: 'again later',
-  held: 'held by its key',
-};
-
 function filterForm(query: URLSearchParams, { config }: JobsContext): Html {
   const names = config.runners.map(({ name }) => name);
   return html`<form method="get" action="${path}" class="filters">
@@ -85,9 +69,9 @@ function filterForm(query: URLSearchParams, { config }: JobsContext): Html {
   </form>`;
 }
 
-const columns: Column<OutboxCall>[] = [
+const columns = ({ site }: OperatorVisit): Column<OutboxCall>[] => [
   { label: 'Call', cell: callLink },
-  { label: 'Job', cell: ({ serviceId, jobIndex }) => `${serviceId}/${jobIndex}` },
+  { label: 'Job', cell: (row) => jobName(site, row) },
   { label: 'Place', cell: ({ place }) => badge(placeNames[place], place === 'later' ? 'warn' : 'plain') },
   {
     label: 'Until or since',

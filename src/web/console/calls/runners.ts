@@ -3,13 +3,13 @@ import { includesRole } from '../../../base/values/operator-role.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { pauseRunner, readPause, resumeRunner } from '../../../calls/use-cases/pause-runner.ts';
-import { badge, buttonForm, type Column, time } from '../../pages/elements.ts';
+import { noticeOf } from '../../pages/document.ts';
+import { ageText, badge, buttonForm, type Column, time, withThousands } from '../../pages/elements.ts';
 import { problemView } from '../../pages/problem.ts';
 import { countOutbox, type OutboxCount, type OutboxPlace } from '../../../calls/store/outbox.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
 import { jobsOf } from '../contexts.ts';
-import { linkedCount } from './links.ts';
-import { outboxAddress } from './outbox.ts';
+import { linkedCount, outboxAddress } from './links.ts';
 
 const path = '/console/calls';
 
@@ -39,6 +39,9 @@ export function runnerActions(console: Console): void {
     );
   }
 }
+
+/** Between two looks of the gateway a call may wait that a runner takes in time. */
+const silenceSecs = 5;
 
 interface RunnerRow {
   /** Undefined for the services that no runner of the configuration has. */
@@ -77,6 +80,37 @@ async function readRunners(context: JobsContext): Promise<RunnerRow[]> {
       ? []
       : [{ name: undefined, mode: '', services: without, pause: undefined, counts: sumOf(counts, without) }]),
   ];
+}
+
+/** What keeps calls from being delivered now: the first thing that a page about calls says. */
+export async function waitingNotices(context: JobsContext): Promise<Html[]> {
+  const rows = await readRunners(context);
+  const said = rows.flatMap((row) => trouble(context, row) ?? []);
+  const waiting = rows.reduce((sum, { counts }) => sum + (counts.get('due')?.calls ?? 0), 0);
+  if (said.length > 0) return said.map((text) => noticeOf({ tone: 'warn', text }));
+  const text =
+    waiting === 0 ? 'No call waits for a runner.' : `${callsText(waiting)} for a runner, which takes them.`;
+  return [noticeOf({ tone: 'plain', text })];
+}
+
+function trouble(
+  { runnerSilence }: JobsContext,
+  { name, mode, services, pause, counts }: RunnerRow,
+): string | undefined {
+  const due = counts.get('due')?.calls ?? 0;
+  if (due === 0) return undefined;
+  if (name === undefined) return `${callsText(due)}, and no runner of the configuration serves them.`;
+  if (pause) return `${callsText(due)} for ${name}, which is paused.`;
+  const silentSecs = Math.max(0, ...services.map((service) => runnerSilence.secsOf(service)));
+  if (silentSecs < silenceSecs) return undefined;
+  const [age, waiting] = [ageText(silentSecs), callsText(due)];
+  return mode === 'lease'
+    ? `${name}: no runner has polled for ${age}, and ${waiting}.`
+    : `${name} has taken no call for ${age}, and ${waiting}.`;
+}
+
+function callsText(calls: number): string {
+  return calls === 1 ? '1 call waits' : `${withThousands(calls)} calls wait`;
 }
 
 function sumOf(counts: readonly OutboxCount[], services: readonly number[]): RunnerRow['counts'] {

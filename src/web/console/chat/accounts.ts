@@ -20,6 +20,13 @@ import { parseCredit } from '../../../base/values/price.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { operatorTextPattern } from '../../../base/values/operator-words.ts';
 import { accountStream, grantCredit } from '../../../accounts/use-cases/credit/credit.ts';
+import {
+  accountNameOf,
+  findUser,
+  findUserIds,
+  type User,
+  userOfAccount,
+} from '../../../accounts/store/identity.ts';
 import { type ApiKey, listKeysOf } from '../../../accounts/store/api-keys.ts';
 import { readLatestEvents } from '../../../ledger/store/streams.ts';
 import { sectionView } from '../layout.ts';
@@ -36,23 +43,55 @@ export function accountPages(console: Console): void {
 }
 
 async function listOrOne(visit: OperatorVisit): Promise<Answer> {
-  const { db } = chatOf(visit);
-  const name = (visit.query.get('q') ?? '').trim();
-  if (name === '') return listView(visit);
-  const account = await findAccount(db, { name });
-  if (account) return { kind: 'redirect', to: `${accountsPath}/${account.accountId}` };
-  return view(visit, empty('No such account', 'An account is found by its whole name.'));
+  const who = (visit.query.get('q') ?? '').trim();
+  if (who === '') return listView(visit);
+  const found = await findAccounts(visit, who);
+  const [account, another] = found;
+  if (account && !another) return { kind: 'redirect', to: `${accountsPath}/${account.accountId}` };
+  return view(
+    visit,
+    another
+      ? await accountsTable(visit, 'Accounts', found)
+      : empty(
+          'No such account',
+          'An account is found by its whole name, or by the whole e-mail address, wallet or id of its customer. A customer has one from the first sign-in on.',
+        ),
+  );
+}
+
+/** The account of this name, and those of the customers with this address. */
+async function findAccounts(visit: OperatorVisit, who: string): Promise<readonly Account[]> {
+  const { db, pool } = chatOf(visit);
+  const users = await findUserIds(pool, who);
+  return listAccounts(db, { names: [who, ...users.map(accountNameOf)] });
+}
+
+/** The customer to whom an account belongs; undefined if it is none of a customer, or the customer was erased. */
+async function customerOf(visit: OperatorVisit, { name }: Account): Promise<User | undefined> {
+  const userId = userOfAccount(name);
+  return userId === undefined ? undefined : findUser(chatOf(visit).pool, userId);
+}
+
+async function accountsTable(
+  visit: OperatorVisit,
+  caption: string,
+  accounts: readonly Account[],
+): Promise<Html> {
+  const rows = await Promise.all(
+    accounts.map(async (account) => ({ ...account, email: (await customerOf(visit, account))?.email })),
+  );
+  return tableSheet(caption, columnsFor(chatOf(visit).settings.currency), rows);
 }
 
 async function listView(visit: OperatorVisit): Promise<View> {
-  const { db, settings } = chatOf(visit);
+  const { db } = chatOf(visit);
   const after = cursorOf(visit.query, 'after');
   const accounts = await listAccounts(db, { after: after ?? 0, limit: shownRows + 1 });
   const { shown, next } = pageRows(accounts, shownRows, ({ accountId }) => accountId);
   const list =
     shown.length === 0
       ? empty('No accounts', 'An account is opened with its first key, or by its user.')
-      : tableSheet('Accounts, the oldest first', columnsFor(settings.currency), shown);
+      : await accountsTable(visit, 'Accounts, the oldest first', shown);
   return view(
     visit,
     html`${list}
@@ -62,14 +101,16 @@ async function listView(visit: OperatorVisit): Promise<View> {
 
 function view({ query }: OperatorVisit, body: Html): View {
   const search = html`<form method="get" action="${accountsPath}" class="filters" role="search">
-    ${searchField('Name', query.get('q'), { maxLength: 128 })}
+    ${searchField('Find a customer', query.get('q'), { maxLength: 254, hint: 'E-mail address, wallet, or the name of the account' })}
     <button>Search</button>
   </form>`;
   return sectionView('/console/chat', 'Accounts', [search, body], { up: ['/console/chat', 'Chat'] });
 }
 
-function columnsFor(currency: string): Column<Account>[] {
-  const money = (label: string, micros: (account: Account) => number): Column<Account> => ({
+type ListedAccount = Account & { readonly email: string | undefined };
+
+function columnsFor(currency: string): Column<ListedAccount>[] {
+  const money = (label: string, micros: (account: Account) => number): Column<ListedAccount> => ({
     label,
     isNumber: true,
     cell: (account) => amount(BigInt(micros(account)), currency),
@@ -77,7 +118,10 @@ function columnsFor(currency: string): Column<Account>[] {
   return [
     {
       label: 'Account',
-      cell: ({ accountId, name }) => html`<a class="said" href="${accountsPath}/${accountId}">${name}</a>`,
+      cell: ({ accountId, name, email }) =>
+        html`<a href="${accountsPath}/${accountId}">${personName(email ?? name)}</a>${
+            email !== undefined && html`<span class="line hint">${name}</span>`
+          }`,
     },
     money('Balance', ({ balanceMicros }) => balanceMicros),
     money('Held', ({ heldMicros }) => heldMicros),
@@ -154,19 +198,24 @@ async function accountView(visit: OperatorVisit, mistake?: Mistake): Promise<Vie
   ]);
   const { shown, next } = pageRows(moves, shownMoves, ({ version }) => version);
   const path = `${accountsPath}/${accountId}`;
-  const body = html`${creditSheet(account, settings.currency)}
+  const customer = await customerOf(visit, account);
+  const body = html`${creditSheet(account, settings.currency, customer)}
   ${includesRole(visit.operator.role, 'finance') && grantForm(visit, accountId, mistake?.fields)}
   ${tableSheet('Keys', keyColumns(settings.currency), [...valid, ...revoked], { none: ['Keys', 'It has no keys.'] })}
   ${tableSheet('Moves of credit', moveColumns(settings.currency), shown)}
   ${pageLinks(path, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
   return sectionView('/console/chat', `Account ${name}`, body, {
     up: [accountsPath, 'Accounts'],
-    heading: html`<span class="name">${name}</span>`,
+    heading: html`<span class="name">${customer ? personName(customer.email) : name}</span>`,
     mistake: mistake?.text,
   });
 }
 
-function creditSheet({ balanceMicros, heldMicros, usedMicros }: Account, currency: string): Html {
+function creditSheet(
+  { name, balanceMicros, heldMicros, usedMicros }: Account,
+  currency: string,
+  customer: User | undefined,
+): Html {
   const facts = [
     ['Balance', balanceMicros],
     ['Held for completions under way', heldMicros],
@@ -174,7 +223,11 @@ function creditSheet({ balanceMicros, heldMicros, usedMicros }: Account, currenc
   ] as const;
   return html`<section class="sheet">
     <h2>Credit</h2>
-    ${factList(facts.map(([label, micros]) => [label, amount(BigInt(micros), currency)]))}
+    ${factList([
+      customer && ['Customer', html`${personName(customer.name)}, since ${time(customer.createdAt)}`],
+      customer && ['Name of the account', html`<span class="name">${name}</span>`],
+      ...facts.map(([label, micros]) => [label, amount(BigInt(micros), currency)] as const),
+    ])}
   </section>`;
 }
 

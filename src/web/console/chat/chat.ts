@@ -4,6 +4,7 @@ import { html, type Html } from '../../../base/values/html.ts';
 import type { ChatContext } from '../../../chat/use-cases/context.ts';
 import type { ModelConfig } from '../../../base/config/models.ts';
 import { badge, type Column, count, shortId, time, factList } from '../../pages/elements.ts';
+import { noticeOf } from '../../pages/document.ts';
 import type { View } from '../../pages/visit.ts';
 import { sectionView } from '../layout.ts';
 import type { OperatorVisit, Section } from '../visit.ts';
@@ -27,12 +28,26 @@ export const chatSection: Section = {
 
 async function chatView(visit: OperatorVisit): Promise<View> {
   const context = chatOf(visit);
-  const body = html`${tableSheet('Models', columnsFor(context), [...context.models.values()], {
+  const body = html`${upstreamsNotice(context)}
+  ${tableSheet('Models', columnsFor(context), [...context.models.values()], {
     note: html`<p class="hint">Upstreams as this process of the gateway sees them.</p>`,
   })}
   ${await spendsSheet(context)} ${limitsSheet(context)}`;
   const beside = html`<a class="button plain" href="${accountsPath}">Accounts</a>`;
   return sectionView(path, 'Chat', body, { beside });
+}
+
+/** Whether this process gets answers for every model. */
+function upstreamsNotice({ models, health }: ChatContext): Html {
+  const failing = [...models.values()].filter(({ targets }) =>
+    targets.every(({ upstream, model }) => health.circuitOf({ name: upstream, model }) === 'open'),
+  );
+  return failing.length === 0
+    ? noticeOf({ tone: 'good', text: 'Every model has an upstream that answers.' })
+    : noticeOf({
+        tone: 'bad',
+        text: `No upstream answers for ${failing.map(({ name }) => name).join(', ')}.`,
+      });
 }
 
 const circuitTones = { closed: 'good', probing: 'warn', open: 'bad' } as const;

@@ -8,13 +8,19 @@ import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { badge, type Column, count, time } from '../../pages/elements.ts';
+import { ageText, badge, type Column, count, time } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { readLatestEvents } from '../../../ledger/store/streams.ts';
 import { isCursor } from '../../pages/filters.ts';
 import { jobsOf } from '../contexts.ts';
 import { sectionView } from '../layout.ts';
-import type { OperatorVisit, Section } from '../visit.ts';
+import type { ConsoleSite, OperatorVisit, Section } from '../visit.ts';
+import { jobName, jobNamed, networkName } from '../words.ts';
+import { ConfigError } from '../../../base/config/mistakes.ts';
+import { reasonOf } from '../../../base/config/files.ts';
+import { isRunnerAway } from '../../../jobs/use-cases/capacity.ts';
+import { previewReload } from '../../../jobs/use-cases/reload.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { dryRunAction, dryRunForm } from './dry-run.ts';
 import { peersSheet, ratesSheet } from './rates.ts';
 
@@ -40,27 +46,48 @@ async function jobsView(visit: OperatorVisit, said?: Html): Promise<View> {
   const jobs = [...context.catalog.values()];
   const shown = jobs.slice(from, from + shownJobs);
   const place = (at: number): string => pathWith(path, { from: at <= 0 ? undefined : String(at + 1) });
-  const body = html`${said}
-    ${tableSheet('Jobs', columnsFor(context), shown, { none: ['Jobs', 'No job has a price.'] })}
+  const body = html`${soldNotice(context, jobs)} ${said} ${await previewSheet(visit.site, context)}
+    ${tableSheet('Jobs', columnsFor(visit.site, context), shown, { none: ['Jobs', 'No job has a price.'] })}
     <p class="actions">
       ${from > 0 && html`<a class="button plain" href="${place(from - shownJobs)}">Those before</a>`}
       ${from + shownJobs < jobs.length && html`<a class="button plain" href="${place(from + shownJobs)}">The next ones</a>`}
     </p>
     ${ratesSheet(context)} ${peersSheet(context)}
-    ${includesRole(visit.operator.role, 'operator') && dryRunForm(visit)} ${reloadsSheet(reloads)}`;
+    ${includesRole(visit.operator.role, 'operator') && dryRunForm(visit)} ${reloadsSheet(visit.site, reloads)}`;
   return sectionView(path, 'Jobs and prices', body);
 }
 
-function columnsFor({ settings }: JobsContext): Column<Job>[] {
+/** How many can be bought at this moment. */
+function soldNotice(context: JobsContext, jobs: readonly Job[]): Html | undefined {
+  if (jobs.length === 0) return undefined;
+  const sold = jobs.filter(
+    (job) => job.isSold && job.options.length > 0 && !isRunnerAway(context, job),
+  ).length;
+  const isStopped = context.facilitator.isCircuitOpen();
+  if (isStopped)
+    return noticeOf({
+      tone: 'bad',
+      text: 'Nothing can be bought now: the facilitator gives no useful answers.',
+    });
+  const text =
+    sold === jobs.length
+      ? 'Every job can be bought now.'
+      : `${sold} of ${jobs.length} jobs can be bought now.`;
+  return noticeOf({ tone: sold === jobs.length ? 'good' : 'plain', text });
+}
+
+function columnsFor(site: ConsoleSite, context: JobsContext): Column<Job>[] {
+  const { settings } = context;
   return [
     {
       label: 'Job',
-      cell: (job) =>
-        html`<a href="/console/calls/dead?job=${jobKey(job)}">${jobKey(job)}</a> ${job.name ?? ''}`,
+      cell: (job) => html`<a href="/console/calls/dead?job=${jobKey(job)}">${jobName(site, job)}</a>`,
     },
     {
       label: 'Sold',
-      cell: ({ mode }) => badge(mode.replaceAll('_', ' '), mode === 'disabled' ? 'plain' : 'good'),
+      cell: (job) =>
+        html`${badge(job.mode.replaceAll('_', ' '), job.mode === 'disabled' ? 'plain' : 'good')}
+        ${job.isSold && isRunnerAway(context, job) && badge(job.hasRunner ? 'not now: its runners are silent' : 'not now: no runner', 'bad')}`,
     },
     {
       label: 'Price',
@@ -78,7 +105,8 @@ function columnsFor({ settings }: JobsContext): Column<Job>[] {
           : options.map(
               (option) =>
                 html`<span class="line"
-                  >${tokenAmount(option.amount, option)} <span class="hint">${option.network}</span></span
+                  >${tokenAmount(option.amount, option)}
+                  <span class="hint">${networkName(option.network)}</span></span
                 >`,
             ),
     },
@@ -97,20 +125,21 @@ function policyOf(job: Job, { jobPolicies }: JobsContext['settings']): string[] 
     isTopUp && 'sells credit',
     restriction && `${restriction.authMode.replaceAll('_', ' ')}, ${restriction.contract}`,
     input && `takes ${input.contentType}${input.schema ? ' by a schema' : ''}`,
-    maxRunnerSilenceSecs > 0 && `not sold once runners are silent for ${maxRunnerSilenceSecs} s`,
+    maxRunnerSilenceSecs > 0 && `not sold once runners are silent for ${ageText(maxRunnerSilenceSecs)}`,
     policy?.priority !== undefined && policy.priority !== 0 && `priority ${policy.priority}`,
     policy?.maxConcurrent !== undefined && `at most ${policy.maxConcurrent} simultaneously`,
     policy?.orderBy !== undefined && `in the order of ${policy.orderBy}`,
     policy?.maxAttempts !== undefined && `${policy.maxAttempts} attempts`,
-    policy?.discardAfterSecs !== undefined && `dead letters are given up after ${policy.discardAfterSecs} s`,
+    policy?.discardAfterSecs !== undefined &&
+      `dead letters are given up after ${ageText(policy.discardAfterSecs)}`,
   ];
   return lines.filter((line): line is string => typeof line === 'string');
 }
 
-function reloadsSheet(events: readonly RecordedEvent[]): Html {
+function reloadsSheet(site: ConsoleSite, events: readonly RecordedEvent[]): Html {
   const columns: Column<RecordedEvent>[] = [
     { label: 'When', cell: ({ at }) => time(new Date(at)) },
-    { label: 'What', cell: changeOf },
+    { label: 'What', cell: (event) => changeOf(site, event) },
     { label: 'Record', isNumber: true, cell: ({ seq }) => seq },
   ];
   return tableSheet('Reloads of the configuration', columns, events, {
@@ -123,20 +152,66 @@ function reloadsSheet(events: readonly RecordedEvent[]): Html {
   });
 }
 
-function changeOf(event: RecordedEvent): Html | string {
+/** What the configuration file would change if it was reloaded now; nothing where it would change nothing. */
+async function previewSheet(
+  { readConfig, ...site }: ConsoleSite,
+  context: JobsContext,
+): Promise<Html | undefined> {
+  if (!readConfig) return undefined;
+  try {
+    const changes = previewReload(context, await readConfig());
+    if (changes.length === 0) return undefined;
+    return tableSheet(
+      'A reload would change these prices',
+      changeColumns(site),
+      changes.slice(0, shownJobs),
+      {
+        note: html`<p class="hint">
+          ${changes.length > shownJobs && html`And ${count(changes.length - shownJobs)} more. `}The
+          configuration file on this machine says so, and is not in force: <code>SIGHUP</code> to the gateway
+          reloads it.
+        </p>`,
+      },
+    );
+  } catch (error) {
+    const why = error instanceof ConfigError ? mistakesText(error.mistakes.length) : reasonOf(error);
+    return noticeOf({
+      tone: 'warn',
+      text: `The configuration file on this machine could not be loaded now (${why}): a reload would be refused. tollbook config check says why.`,
+    });
+  }
+}
+
+function mistakesText(mistakes: number): string {
+  return mistakes === 1 ? '1 mistake' : `${mistakes} mistakes`;
+}
+
+const changeColumns = (site: Pick<ConsoleSite, 'jobs'>): Column<Change>[] => [
+  {
+    label: 'Job',
+    cell: ({ service_id: serviceId, job_index: jobIndex }) => jobName(site, { serviceId, jobIndex }),
+  },
+  { label: 'Was', cell: ({ was }) => soldText(was) },
+  { label: 'Now', cell: ({ now }) => html`<strong>${soldText(now)}</strong>` },
+];
+
+function changeOf(site: ConsoleSite, event: RecordedEvent): Html | string {
   if (event.type === 'operator_config_refused')
-    return html`${badge('refused', 'bad')} ${event.data.mistakes} mistakes; nothing was changed`;
+    return html`${badge('refused', 'bad')} ${mistakesText(event.data.mistakes)}; nothing was changed`;
   if (event.type === 'operator_models_loaded') return html`${count(event.data.models)} models were loaded`;
   if (event.type !== 'operator_config_loaded') return event.type.replaceAll('_', ' ');
   const { jobs, changes = [], more_changes: more = 0 } = event.data;
   if (changes.length === 0) return `${jobs} jobs, none of them sold otherwise than before`;
   return html`${changes.map(
     ({ service_id: service, job_index: index, was, now }) =>
-      html`<span class="line">${service}/${index}: ${soldText(was)} → ${soldText(now)}</span>`,
+      html`<span class="line"
+        >${jobNamed(site, `${service}/${index}`)}: ${soldText(was)} → ${soldText(now)}</span
+      >`,
   )}${more > 0 && html`<span class="line">and ${count(more)} more jobs</span>`}`;
 }
 
-type SoldAs = NonNullable<NonNullable<EventData<'operator_config_loaded'>['changes']>[number]['now']>;
+type Change = NonNullable<EventData<'operator_config_loaded'>['changes']>[number];
+type SoldAs = NonNullable<Change['now']>;
 
 function soldText(sold: SoldAs | undefined): string {
   if (!sold) return 'no price';

@@ -8,12 +8,13 @@ import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { listingStatus } from '../../../jobs/use-cases/listings.ts';
 import { type RateStatus, rateStatus } from '../../../jobs/use-cases/rates.ts';
 import { ageText, badge, type Column, factList } from '../../pages/elements.ts';
+import { networkName } from '../words.ts';
 
 /** The rate of every accepted token: from where, and how old. */
 export function ratesSheet({ rates }: JobsContext): Html {
   const view = rates.view();
   const columns: Column<RateStatus>[] = [
-    { label: 'Token', cell: ({ name }) => name },
+    { label: 'Token', cell: ({ token }) => html`${token.symbol} on ${networkName(token.network)}` },
     {
       label: 'Rate',
       isNumber: true,

@@ -3,6 +3,8 @@ import { pathWith } from '../../pages/own-path.ts';
 import { type FiringAlert, listFiringAlerts } from '../../../ledger/store/alerts.ts';
 import { countedUnknown, readUnknownSettlements } from '../../../ledger/store/earnings-and-latency.ts';
 import { findLastReconciliation } from '../../../audit/store/reconciliations.ts';
+import { readRefundsOwed } from '../../../payments/store/refunds.ts';
+import { dayText } from '../../pages/elements.ts';
 import { countOpenBreaks } from '../books/stored-report.ts';
 import type { ConsoleSite } from '../visit.ts';
 
@@ -22,15 +24,16 @@ const shownCauses = 5;
 
 /** The conditions that need a person now: money first, then those that stop payments, then the rest. */
 export async function readNeeds(site: ConsoleSite): Promise<readonly Need[]> {
-  const [unknown, dead, breaks, alerts] = await Promise.all([
+  const [unknown, owed, dead, breaks, alerts] = await Promise.all([
     unknownSettlements(site),
+    refundsOwed(site),
     deadLetters(site),
     breaksOfLastRun(site),
     listFiringAlerts(site.ledger.db),
   ]);
   // dead letters are listed by cause
   const others = alerts.filter(({ kind }) => kind !== 'dead_letters');
-  return [...unknown, ...breaks, ...dead, ...others.map((alert) => needOf(site, alert))];
+  return [...unknown, ...owed, ...breaks, ...dead, ...others.map((alert) => needOf(site, alert))];
 }
 
 async function unknownSettlements({ jobs, ledger }: ConsoleSite): Promise<readonly Need[]> {
@@ -48,12 +51,31 @@ async function unknownSettlements({ jobs, ledger }: ConsoleSite): Promise<readon
   ];
 }
 
+/** Of calls that were given up, and of payments without a call: those of dead letters are decided on there. */
+async function refundsOwed({ jobs, ledger }: ConsoleSite): Promise<readonly Need[]> {
+  if (!jobs) return [];
+  const { count, oldestMs } = await readRefundsOwed(ledger.pool);
+  if (count === 0) return [];
+  const text =
+    count === 1
+      ? '1 payment is to be given back: it was not delivered, and will not be.'
+      : `${count} payments are to be given back: they were not delivered, and will not be.`;
+  return [
+    {
+      title: count === 1 ? 'refund due' : 'refunds due',
+      text,
+      since: new Date(Date.now() - oldestMs),
+      path: '/console/books/refunds',
+    },
+  ];
+}
+
 async function deadLetters({ jobs, ledger }: ConsoleSite): Promise<readonly Need[]> {
   if (!jobs) return [];
-  const { groups, next } = await groupDeadLetters(ledger.db, {}, 0, groupedDeadLetters);
+  const { groups, next } = await groupDeadLetters(ledger.db, { isRefunded: false }, 0, groupedDeadLetters);
   const shown = groups.slice(0, shownCauses).map(({ cause, reason, words, calls, oldest }) => ({
     title: calls === 1 ? 'dead letter' : 'dead letters',
-    text: `${calls}${next === undefined ? '' : ' or more'} of one cause: ${words === '' ? (reason ?? 'unknown').replaceAll('_', ' ') : words}`,
+    text: `${notDelivered(calls, next !== undefined)}: ${words === '' ? (reason ?? 'unknown').replaceAll('_', ' ') : words}`,
     since: oldest,
     path: pathWith('/console/calls/dead', { cause }),
   }));
@@ -64,17 +86,22 @@ async function deadLetters({ jobs, ledger }: ConsoleSite): Promise<readonly Need
   return [...shown, { title: 'dead letters', text, since: undefined, path: '/console/calls' }];
 }
 
+function notDelivered(calls: number, hasMore: boolean): string {
+  if (hasMore) return `${calls} calls or more were not delivered, for one cause`;
+  return calls === 1 ? '1 call was not delivered' : `${calls} calls were not delivered, for one cause`;
+}
+
 async function breaksOfLastRun(site: ConsoleSite): Promise<readonly Need[]> {
   const last = await findLastReconciliation(site.ledger.pool);
   const open = last && last.breaks > 0 ? await countOpenBreaks(site.ledger.pool, last.id) : 0;
   if (!last || open === 0) return [];
-  const period = `${last.from.slice(0, 10)} to ${last.to.slice(0, 10)}`;
+  const period = `${dayText(last.from)} to ${dayText(last.to)}`;
   return [
     {
       title: open === 1 ? 'break' : 'breaks',
       text: `${open} in the last reconciliation, of ${period}: the ledger and the chain differ, and no operator has explained it.`,
       since: new Date(last.at),
-      path: offered(site, '/console/books'),
+      path: `/console/books/reconciliations/${last.id}`,
     },
   ];
 }

@@ -1,51 +1,59 @@
-import { formatUnits } from 'viem/utils';
+import type { Html } from '../../../base/values/html.ts';
 import { withThousands } from '../../pages/elements.ts';
 import { readCounters } from '../../../ledger/store/counters.ts';
 import { type Backlog, readHolds, readOpenSettlements } from '../../../ledger/store/backlogs.ts';
-import {
-  type Latency,
-  readLatency,
-  readTokenDays,
-  type TokenDay,
-} from '../../../ledger/store/earnings-and-latency.ts';
+import { type Latency, readLatency, readTokenDays } from '../../../ledger/store/earnings-and-latency.ts';
+import { countOutbox, type OutboxCount, type OutboxPlace } from '../../../calls/store/outbox.ts';
 import type { ConsoleSite } from '../visit.ts';
+import { durationText } from '../words.ts';
+import { chartsOf } from './charts.ts';
 
-const shownDays = 7;
+const shownDays = 14;
 const measuredPayments = 500;
+const dayMs = 86_400_000;
 
 /** The values that change while the page is open, as displayed, by the name of their place on the page. */
 export type Figures = ReadonlyMap<string, string>;
 
 export interface LiveFigures {
   readonly figures: Figures;
-  /** The newest day first. */
-  readonly tokenDays: readonly TokenDay[];
+  /** Undefined where no jobs are sold. */
+  readonly charts: Html | undefined;
 }
 
 /** One statement after another: a watcher of many costs one connection for moments. */
 export async function readFigures({ jobs, chat, ledger }: ConsoleSite): Promise<LiveFigures> {
   const { pool, db } = ledger;
   const figures = new Map<string, string>();
-  let tokenDays: readonly TokenDay[] = [];
+  let charts: Html | undefined;
   if (jobs) {
     const { counters } = await readCounters(db);
     const settling = await readOpenSettlements(pool);
     const latency = await readLatency(pool, measuredPayments);
-    tokenDays = await readTokenDays(pool, firstDay());
     figures.set('paid', withThousands(counters.settled));
     figures.set('refused', withThousands(counters.denied));
     figures.set('settling', backlogText(settling));
     figures.set('delivered', withThousands(counters.completed));
     addLatency(figures, latency);
-    for (const day of tokenDays) addDay(figures, day);
+    const days = lastDays(Date.now());
+    const tokenDays = await readTokenDays(pool, new Date(days[0] ?? 0));
+    charts = chartsOf({ days, tokenDays, openCalls: callsByPlace(await countOutbox(db)) });
   }
   if (chat) figures.set('completions', backlogText(await readHolds(pool)));
   figures.set('at', `${new Date().toISOString().slice(11, 19)} UTC`);
-  return { figures, tokenDays };
+  return { figures, charts };
 }
 
-function firstDay(): Date {
-  return new Date(Date.now() - (shownDays - 1) * 86_400_000);
+function lastDays(nowMs: number): readonly string[] {
+  return Array.from({ length: shownDays }, (_, index) =>
+    new Date(nowMs - (shownDays - 1 - index) * dayMs).toISOString().slice(0, 10),
+  );
+}
+
+function callsByPlace(counts: readonly OutboxCount[]): ReadonlyMap<OutboxPlace, number> {
+  const sums = new Map<OutboxPlace, number>();
+  for (const { place, calls } of counts) sums.set(place, (sums.get(place) ?? 0) + calls);
+  return sums;
 }
 
 function backlogText({ count, oldestMs }: Backlog): string {
@@ -60,28 +68,4 @@ function addLatency(figures: Map<string, string>, { settled, delivered }: Latenc
     figures.set(`${name}_ms`, p50 === null ? '–' : durationText(p50));
     figures.set(`${name}_p95_ms`, p95 === null ? '–' : durationText(p95));
   }
-}
-
-/** Milliseconds below a second, then seconds, minutes and hours. */
-function durationText(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 120_000) return `${(ms / 1_000).toFixed(1)} s`;
-  return ms < 7_200_000 ? `${Math.round(ms / 60_000)} min` : `${Math.round(ms / 3_600_000)} h`;
-}
-
-export const dayFigures = ['amount', 'payments', 'completed', 'deadLettered', 'refunded'] as const;
-
-/** The name of a figure of a day's row. */
-export function dayName({ day, network, asset }: TokenDay, figure: (typeof dayFigures)[number]): string {
-  return `${day} ${network} ${asset} ${figure}`;
-}
-
-function addDay(figures: Map<string, string>, row: TokenDay): void {
-  for (const figure of dayFigures)
-    figures.set(dayName(row, figure), figure === 'amount' ? tokenText(row) : withThousands(row[figure]));
-}
-
-function tokenText({ amount, decimals, symbol }: TokenDay): string {
-  const [whole = '0', rest] = formatUnits(BigInt(amount), decimals).split('.', 2);
-  return `${withThousands(BigInt(whole))}${rest === undefined ? '' : `.${rest}`} ${symbol}`;
 }

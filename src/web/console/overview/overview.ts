@@ -1,10 +1,11 @@
 import { html, type Html } from '../../../base/values/html.ts';
+import { sha256 } from '../../../base/values/sha256.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
-import { badge, type Column, empty, table, time, utcDay } from '../../pages/elements.ts';
+import { badge } from '../../pages/elements.ts';
 import type { View, Answer } from '../../pages/visit.ts';
-import type { TokenDay } from '../../../ledger/store/earnings-and-latency.ts';
 import type { OperatorVisit, Section, Console, ConsoleSite } from '../visit.ts';
-import { dayName, type Figures, type LiveFigures, readFigures } from './overview-values.ts';
+import { lasting } from '../words.ts';
+import { type Figures, type LiveFigures, readFigures } from './overview-values.ts';
 import { type Need, readNeeds } from './needs.ts';
 import { eventStream } from '../../../base/http/event-stream.ts';
 import { type Broadcast, createBroadcast } from '../../../base/runtime/broadcast.ts';
@@ -21,24 +22,26 @@ export const overviewSection: Section = {
   },
 };
 
-async function overviewView({ site, operator }: OperatorVisit): Promise<View> {
-  const { needs, figures, tokenDays } = await readLive(site);
-  const body = html`<div class="head"><h1>Welcome, ${operator.name}</h1></div>
-    <p class="notice warn" role="status" data-changed hidden>
+async function overviewView({ site }: OperatorVisit): Promise<View> {
+  const { needs, figures, charts } = await readLive(site);
+  const body = html`<p class="notice warn" role="status" data-changed hidden>
       What needs a person has changed. <a href="${path}">Show it</a>
     </p>
-    ${needsSheet(needs)} ${figuresOf(figures)} ${tokenDays.length > 0 && daysSheet(tokenDays, figures)}
+    ${needsSheet(needs)} ${figuresOf(figures)}
+    <div data-charts="${drawingOf(charts)}">${charts}</div>
     <p class="hint" data-live-state>State at ${figure(figures, 'at')}</p>`;
   return { kind: 'view', title: 'Overview', section: path, scripts: ['overview.js'], body };
 }
 
+/** The first thing on the page: whether anything has to be done now, and where. */
 function needsSheet(needs: readonly Need[]): Html {
   if (needs.length === 0)
-    return html`<div data-needs="">
-      ${empty('Nothing needs you', 'No settlement is unknown, no call is a dead letter, and no alert lasts.')}
+    return html`<div class="notice good" data-needs="">
+      <h1>Nothing needs you</h1>
+      <p>No settlement is unknown, no refund is due, no call is a dead letter, and no alert lasts.</p>
     </div>`;
   return html`<section class="sheet" data-needs="${needsKey(needs)}">
-    <h2>Needs a person</h2>
+    <h1>${needs.length === 1 ? '1 thing needs you' : `${needs.length} things need you`}</h1>
     <ul class="rows">
       ${needs.map(
         ({ title, text, since, path: to }) =>
@@ -46,7 +49,7 @@ function needsSheet(needs: readonly Need[]): Html {
             <span
               >${badge(title, 'bad')}
               ${to === undefined ? visibleText(text) : html`<a href="${to}">${visibleText(text)}</a>`}</span
-            >${since && html`<span class="hint">since ${time(since)}</span>`}
+            >${since && html`<span class="hint">for ${lasting(since)}</span>`}
           </li>`,
       )}
     </ul>
@@ -62,17 +65,31 @@ interface Tile {
   readonly name: string;
   readonly label: string;
   readonly hint: string;
-  /** Of the slowest 5%. */
-  readonly slow?: string;
+  /** Another figure, after the hint. */
+  readonly other?: string;
 }
 
 const tiles: readonly Tile[] = [
-  { name: 'paid', label: 'Paid', hint: 'payments settled, in all' },
-  { name: 'refused', label: 'Refused', hint: 'requests, never charged' },
-  { name: 'settling', label: 'Settling', hint: 'at present' },
-  { name: 'delivered', label: 'Delivered', hint: 'calls completed, in all' },
-  { name: 'settled_ms', label: 'To settle', hint: 'median of the newest 500', slow: 'settled_p95_ms' },
-  { name: 'delivered_ms', label: 'To deliver', hint: 'median of the newest 500', slow: 'delivered_p95_ms' },
+  {
+    name: 'paid',
+    label: 'Payments settled',
+    hint: 'in all; requests refused, never charged:',
+    other: 'refused',
+  },
+  { name: 'delivered', label: 'Calls completed', hint: 'in all' },
+  { name: 'settling', label: 'Payments settling', hint: 'at present' },
+  {
+    name: 'settled_ms',
+    label: 'To settle',
+    hint: 'median of the newest 500; slowest 5%:',
+    other: 'settled_p95_ms',
+  },
+  {
+    name: 'delivered_ms',
+    label: 'To deliver',
+    hint: 'median of the newest 500; slowest 5%:',
+    other: 'delivered_p95_ms',
+  },
   { name: 'completions', label: 'Completions', hint: 'under way' },
 ];
 
@@ -81,37 +98,13 @@ function figuresOf(figures: Figures): Html {
     ${tiles
       .filter(({ name }) => figures.has(name))
       .map(
-        ({ name, label, hint, slow }) =>
-          html`<section class="sheet">
-            <h2>${label}</h2>
-            <p class="amount">${figure(figures, name)}</p>
-            <p class="hint">${hint}${slow !== undefined && html`; slowest 5%: ${figure(figures, slow)}`}</p>
-          </section>`,
+        ({ name, label, hint, other }) =>
+          html`<div class="sheet figure">
+            <span class="label">${label}</span><span class="amount">${figure(figures, name)}</span>
+            <span class="hint">${hint} ${other !== undefined && figure(figures, other)}</span>
+          </div>`,
       )}
   </div>`;
-}
-
-function daysSheet(days: readonly TokenDay[], figures: Figures): Html {
-  const columnOf = (label: string, name: Parameters<typeof dayName>[1]): Column<TokenDay> => ({
-    label,
-    isNumber: true,
-    cell: (row) => html`<span class="amount">${figure(figures, dayName(row, name))}</span>`,
-  });
-  const columns: Column<TokenDay>[] = [
-    {
-      label: 'Day',
-      cell: ({ day }) => html`<a href="/console/payments?from=${day}&to=${day}">${utcDay(day)}</a>`,
-    },
-    { label: 'Network', cell: ({ network }) => network },
-    columnOf('Earned', 'amount'),
-    columnOf('Payments', 'payments'),
-    columnOf('Completed', 'completed'),
-    columnOf('Dead letters', 'deadLettered'),
-    columnOf('Refunded', 'refunded'),
-  ];
-  return html`<section class="sheet" data-rows>
-    ${table('Money by day and token, days of UTC', columns, days)}
-  </section>`;
 }
 
 const everyMs = 5_000;
@@ -133,6 +126,11 @@ function needsKey(needs: readonly Need[]): string {
   return needs.map(({ title, path: to, text }) => `${title} ${to ?? text}`).join('\n');
 }
 
+/** By this a page knows whether the charts have changed: they are thousands of characters, and seldom do. */
+function drawingOf(charts: Html | undefined): string {
+  return sha256(String(charts ?? '')).slice(0, 18);
+}
+
 /** The figures as events. One reading serves all who watch, and a watcher holds no connection of the database. */
 function liveEvents(console: Console, site: ConsoleSite): void {
   const broadcast = createBroadcast(() => readLive(site), {
@@ -151,8 +149,12 @@ async function liveAnswer(visit: OperatorVisit, broadcast: Broadcast<Live>): Pro
   visit.onClose(() => left.abort());
   async function* events(): AsyncGenerator<Buffer> {
     yield Buffer.from('retry: 2000\n\n');
-    for await (const { figures, needs } of broadcast.follow(left.signal)) {
-      const told = { figures: Object.fromEntries(figures), needs: needsKey(needs) };
+    for await (const { figures, charts, needs } of broadcast.follow(left.signal)) {
+      const told = {
+        figures: Object.fromEntries(figures),
+        charts: drawingOf(charts),
+        needs: needsKey(needs),
+      };
       yield Buffer.from(`data: ${JSON.stringify(told)}\n\n`);
     }
   }

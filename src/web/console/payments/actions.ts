@@ -4,7 +4,7 @@ import { html, type Html } from '../../../base/values/html.ts';
 import { isHex32 } from '../../../base/values/primitives.ts';
 import { operatorTextPattern } from '../../../base/values/operator-words.ts';
 import { discardCall } from '../../../calls/use-cases/discard-call.ts';
-import { notRequeuedTexts, requeueCall } from '../../../calls/use-cases/requeue-call.ts';
+import { checkRequeue, notRequeuedTexts, requeueCall } from '../../../calls/use-cases/requeue-call.ts';
 import {
   type OperatorResolutionResult,
   resolveSettlementByOperator,
@@ -127,22 +127,32 @@ const resolveMistakes: Readonly<Record<Exclude<OperatorResolutionResult['kind'],
 };
 
 /** The forms for the actions that are possible now; none for an operator without the permission. */
-export function actionForms(visit: OperatorVisit, { digest, payment, call }: Shown): Html | undefined {
+export async function actionForms(
+  visit: OperatorVisit,
+  { digest, payment, call }: Shown,
+): Promise<Html | undefined> {
   if (!includesRole(visit.operator.role, 'operator')) return undefined;
   const isOpen = payment?.status === 'settling' || payment?.status === 'settlement_unknown';
   const isDead = call?.status === 'dead';
   const isWaiting = isDead || call?.status === 'ready';
   if (!isOpen && !isWaiting) return undefined;
+  const requeue = isDead ? await checkRequeue(visit.site.ledger, call.callId) : undefined;
+  const left = payment?.isRefunded ? 'Its payment was refunded.' : 'Its refund is due then.';
   const at = (action: string): string => `/console/payments/${digest}/${action}`;
   return html`<section class="sheet">
     <h2>Actions</h2>
-    ${isDead && form(visit, at('requeue'), html`<button>Requeue the call</button>`)}
+    ${
+      requeue &&
+      (requeue.kind === 'possible'
+        ? form(visit, at('requeue'), html`<button>Requeue the call</button>`)
+        : html`<p class="muted">It cannot be requeued: ${notRequeuedTexts[requeue.kind]}.</p>`)
+    }
     ${
       isWaiting &&
       form(
         visit,
         at('give-up'),
-        html`${field({ label: 'Why it is given up', name: 'why', maxLength: 200, autocomplete: 'off', hint: 'It is never delivered then, and its refund is due.' })}<button
+        html`${field({ label: 'Why it is given up', name: 'why', maxLength: 200, autocomplete: 'off', hint: `It leaves the outbox and is never delivered. ${left}` })}<button
             class="danger"
             data-confirm="Press again: give call ${call?.callId ?? 0} up"
           >

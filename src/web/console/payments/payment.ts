@@ -1,4 +1,4 @@
-import { foldQuote, type PaymentState, type QuoteState } from '../../../payments/rules/quote-state.ts';
+import { foldQuote, jobOf, type PaymentState, type QuoteState } from '../../../payments/rules/quote-state.ts';
 import { refundReason, remainingAtoms } from '../../../payments/rules/refund.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { isHex32 } from '../../../base/values/primitives.ts';
@@ -16,8 +16,9 @@ import type { View } from '../../pages/visit.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
 import { actionForms, callIdOf, paymentActions } from './actions.ts';
 import { refundPath, transactionWithLink } from '../books/books-view.ts';
-import { explorerLink } from './explorer.ts';
+import { jobName, networkName } from '../words.ts';
 import { stateBadge } from './state-badge.ts';
+import { story } from './story.ts';
 import { timeline } from './timeline.ts';
 
 const paymentsPath = '/console/payments';
@@ -34,20 +35,18 @@ async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View
   const digest = (params['digest'] ?? '').toLowerCase();
   const history = isHex32(digest) ? await readPaymentHistory(site.ledger.pool, site.log, digest) : undefined;
   if (!history) return problemView(404, 'The ledger has no such quote.', { title: 'Not found' });
-  const quote = foldQuote(history.events.map(({ event }) => event));
+  const events = history.events.map(({ event }) => event);
+  const quote = foldQuote(events);
   const callId = callIdOf(quote);
   const call = callId === undefined ? undefined : await findCallDetails(site.ledger.pool, callId);
-  const body = html`<section class="sheet">
-      <h2>Money</h2>
-      ${quote.payment ? moneyOf(quote.payment) : html`<p class="muted">No payment for this quote was started.</p>`}
-    </section>
-    ${callId !== undefined && callSection(callId, call)}
-    ${actionForms(visit, { digest, payment: quote.payment, call })} ${refundLink(quote, digest)}
-    ${await proofSection(site, history)}
+  const body = html`${story(quote, history.state, events)} ${refundLink(quote, digest)}
+    ${await actionForms(visit, { digest, payment: quote.payment, call })}
+    <div class="grid pair">${quote.payment && moneyOf(quote.payment)} ${callSection(visit, quote, call)}</div>
     <section class="sheet" data-rows>
       <h2>Events</h2>
       ${timeline(history.events)}
-    </section>`;
+    </section>
+    ${await proofSection(site, history)}`;
   return sectionView(paymentsPath, `Payment ${digest.slice(0, 10)}`, body, {
     up: [paymentsPath, 'Payments'],
     heading: html`Payment ${shortId(digest, 'the digest of the quote')}`,
@@ -76,34 +75,50 @@ function refundLink({ payment: state }: QuoteState, digest: string): Html | unde
 function moneyOf({ payment, status, startedAt, refunds, settled }: PaymentState): Html {
   const { amount, symbol, decimals, network } = payment;
   const money = (atoms: bigint): Html => tokenAmount(atoms, { symbol, decimals, network });
-  return factList([
-    ['Amount', html`${money(BigInt(amount))} on ${network}`],
-    ['Settlement', html`${stateBadge(status)} begun ${time(new Date(startedAt))}`],
-    ['From', shortId(payment.payer, 'the payer')],
-    ['To', shortId(payment.pay_to, 'the payee')],
-    settled && ['Transaction', transactionWithLink(network, settled.transaction)],
-    ...refunds.map((refund): [string, Html] => [
-      'Refunded',
-      html`${money(refund.amount)} to ${shortId(refund.to, 'the wallet refunded')} by
-      ${shortId(refund.transaction, 'the transaction of the refund')}
-      ${explorerLink(network, refund.transaction)}`,
-    ]),
-  ]);
+  return html`<section class="sheet">
+    <h2>Money</h2>
+    ${factList([
+      ['Amount', html`${money(BigInt(amount))} on ${networkName(network)}`],
+      ['Settlement', html`${stateBadge(status)} begun ${time(new Date(startedAt))}`],
+      ['From', shortId(payment.payer, 'the payer')],
+      ['To', shortId(payment.pay_to, 'the payee')],
+      settled && ['Transaction', transactionWithLink(network, settled.transaction)],
+      ...refunds.map((refund): [string, Html] => [
+        'Refunded',
+        html`${money(refund.amount)} to ${shortId(refund.to, 'the wallet refunded')} by
+        ${transactionWithLink(network, refund.transaction)}`,
+      ]),
+    ])}
+  </section>`;
 }
 
-function callSection(callId: number, call: CallDetails | undefined): Html {
+const dueLabels: Readonly<Record<string, string>> = { dead: 'Dead since', leased: 'Lease ends' };
+
+function callSection({ site }: OperatorVisit, quote: QuoteState, call: CallDetails | undefined): Html {
+  const callId = callIdOf(quote);
+  const job = jobOf(quote);
+  const bought = job && (['Job', jobName(site, job)] as const);
   return html`<section class="sheet">
-    <h2>Call ${callId}</h2>
+    <h2>${callId === undefined ? 'Call' : `Call ${callId}`}</h2>
     ${
       call
         ? factList([
-            ['In the outbox', html`${stateBadge(call.status)} due ${time(call.dueAt)}`],
+            bought,
+            ['In the outbox', stateBadge(call.status)],
+            [dueLabels[call.status] ?? 'Due', time(call.dueAt)],
             ['Attempts', call.attempt],
             ['Runner', call.runner ?? undefined],
             ['Last outcome', call.reason?.replaceAll('_', ' ')],
             call.error !== null && ['The runner’s words', html`<q dir="auto">${visibleText(call.error)}</q>`],
           ])
-        : html`<p class="muted">It is not in the outbox any more: it was completed or given up.</p>`
+        : html`${factList([bought])}
+            <p class="muted">
+              ${
+                callId === undefined
+                  ? 'No call was made for this quote.'
+                  : 'It is not in the outbox any more: it was completed or given up.'
+              }
+            </p>`
     }
   </section>`;
 }

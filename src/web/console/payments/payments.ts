@@ -6,7 +6,7 @@ import { isHex32, parseAddress } from '../../../base/values/primitives.ts';
 import { paymentStates } from '../../../audit/http/schemas/projections.ts';
 import type { Filters } from '../../pages/filters.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { type Column, empty, field, shortId, time, selectField } from '../../pages/elements.ts';
+import { badge, type Column, empty, field, shortId, time, selectField } from '../../pages/elements.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import type { Answer, View } from '../../pages/visit.ts';
 import { findStreamOfCall, searchPayments } from '../../../payments/store/payment-search.ts';
@@ -14,7 +14,8 @@ import { type ListedPayment, listLatestPayments } from '../../../ledger/store/pa
 import { findClaim, readStream } from '../../../ledger/store/streams.ts';
 import { paymentIdClaim } from '../../../payments/store/claims.ts';
 import { sectionView } from '../layout.ts';
-import type { OperatorVisit, Section } from '../visit.ts';
+import type { ConsoleSite, OperatorVisit, Section } from '../visit.ts';
+import { jobName } from '../words.ts';
 import { paymentPages } from './payment.ts';
 import { stateBadge } from './state-badge.ts';
 
@@ -110,7 +111,7 @@ function listView(visit: OperatorVisit, { shown: rows, next }: Shown): View {
             ? 'A part is four hexadecimal digits or more of the beginning of a quote, transaction or payer, or seven of anywhere in a transaction.'
             : 'Each payment is here a moment after it began.',
         )
-      : tableSheet('Payments', columns, rows)
+      : tableSheet('Payments', columnsFor(visit.site), rows)
   }
   ${pageLinks(path, 'before', { isFirst: !visit.query.has('before'), next }, ['The newest', 'Older'], chosen)}`;
   const beside = html`<a class="button plain" href="${csv}">Download as CSV</a>`;
@@ -127,12 +128,16 @@ function searchForm({ query }: OperatorVisit): Html {
   </form>`;
 }
 
-const columns: Column<ListedPayment>[] = [
+const columnsFor = (site: ConsoleSite): Column<ListedPayment>[] => [
   {
     label: 'Started',
     cell: ({ at, quote_digest: digest }) => html`<a href="${path}/${digest}">${time(new Date(at))}</a>`,
   },
-  { label: 'State', cell: ({ state }) => stateBadge(state) },
+  {
+    label: 'State',
+    cell: ({ state, refund_due: due }) =>
+      html`${stateBadge(state)} ${due !== null && badge('refund due', 'bad')}`,
+  },
   {
     label: 'Amount',
     isNumber: true,
@@ -141,7 +146,8 @@ const columns: Column<ListedPayment>[] = [
   },
   {
     label: 'Job',
-    cell: ({ service_id: service, job_index: job }) => (service === null ? '' : `${service}/${job}`),
+    cell: ({ service_id: serviceId, job_index: jobIndex }) =>
+      serviceId === null || jobIndex === null ? '' : jobName(site, { serviceId, jobIndex }),
   },
   { label: 'Call', isNumber: true, cell: ({ call_id: call }) => call ?? '' },
   { label: 'Payer', cell: ({ payer }) => shortId(payer, 'the payer') },

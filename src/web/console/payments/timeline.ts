@@ -4,6 +4,7 @@ import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
 import { shortId, time, factList } from '../../pages/elements.ts';
 import type { PaymentHistory } from '../../../audit/use-cases/projections/payment-history.ts';
+import { durationText } from '../words.ts';
 import { explorerLink } from './explorer.ts';
 
 type Entry = PaymentHistory['events'][number];
@@ -57,23 +58,17 @@ function eventRow({ event, leaf, proof }: Entry, before: Entry | undefined): Htm
   >
     <p class="event">
       <strong>${labelOf(event)}</strong>
-      <span class="hint">${time(new Date(event.at))}${gap !== undefined && ` · ${gapText(gap)} later`}</span>
+      <span class="hint"
+        >${time(new Date(event.at))}${gap !== undefined && ` · ${durationText(gap)} later`}</span
+      >
       <span class="badge plain" data-verdict>${proof ? 'in the log' : 'not sealed yet'}</span>
     </p>
-    ${factList(entriesOf(event.data, ''))}
     <details>
-      <summary>Leaf ${event.seq - 1}</summary>
+      <summary>Content, and leaf ${event.seq - 1}</summary>
+      ${factList(entriesOf(event.data, ''))}
       <pre class="code" tabindex="0" data-leaf>${leaf.toString('utf8')}</pre>
     </details>
   </li>`;
-}
-
-/** Milliseconds below a second, then seconds, minutes, hours, days. */
-function gapText(ms: number): string {
-  if (ms < 1_000) return `${ms} ms`;
-  if (ms < 120_000) return `${(ms / 1_000).toFixed(1)} s`;
-  if (ms < 7_200_000) return `${Math.round(ms / 60_000)} min`;
-  return ms < 172_800_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} days`;
 }
 
 /** What an event says, by name; parts of a part are named after it. */
@@ -91,8 +86,18 @@ function entriesOf(data: object, prefix: string): [string, Shown][] {
     const text = visibleText(`${value as string | number | boolean}`);
     if (name === 'amount' && typeof token.decimals === 'number' && /^\d+$/.test(text))
       return [[label, `${formatUnits(BigInt(text), token.decimals)} ${token.symbol ?? ''}`]];
+    const at = timeIn(name, value);
+    if (at) return [[label, time(at)]];
     if (!/^0x[0-9a-f]{40,}$/.test(text)) return [[label, text]];
     const link = name.includes('transaction') && explorerLink(token.network, text);
     return [[label, html`${shortId(text, label)} ${link}`]];
   });
+}
+
+/** A time of an event: in Unix seconds under the names of such times, or as RFC 3339. */
+function timeIn(name: string, value: unknown): Date | undefined {
+  const text = String(value);
+  if (/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text)) return new Date(text);
+  const secs = /_at$|^valid_(?:before|after)$|^expiry$/.test(name) && /^\d{9,11}$/.test(text);
+  return secs ? new Date(Number(text) * 1_000) : undefined;
 }

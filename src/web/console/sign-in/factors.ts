@@ -52,9 +52,9 @@ async function factorsView(
 ): Promise<View> {
   const factors = await listFactors(visit.site.ledger.pool, prover.userId);
   const hasApp = factors.some(({ kind }) => kind === 'totp');
-  const body = html`<h1>Your second factors</h1>
+  const body = html`<div class="head"><h1>Your second factors</h1></div>
     ${refusal && noticeOf({ tone: 'bad', text: refusal.text })}
-    ${tableSheet('Each of them opens the console', columns, factors)}
+    ${tableSheet('Each of them opens the console', columns, factors, { none: ['None yet', 'Add one below.'] })}
     <section class="sheet">
       <h2>Another one</h2>
       <p class="hint">Any of them opens the console. An admin resets them all where one was lost.</p>

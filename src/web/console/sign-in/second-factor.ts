@@ -22,6 +22,7 @@ import type { Answer, View } from '../../pages/visit.ts';
 import { notOperator } from '../refused-views.ts';
 import type { ConsoleSite } from '../visit.ts';
 import { type AnyVisit, nextOf } from './next.ts';
+import { qrCode } from './qr-code.ts';
 import { passkeyAnswerOf, passkeyFields, passkeyForm, passkeyScript } from './passkey.ts';
 
 /** The cookie of a console's session, which counts only together with that of the user's session. */
@@ -209,11 +210,16 @@ export function appOffer(
   const secret = offerSecret(site.identity, prover, issuerOf(site), sealed);
   const groups = secret.text.replaceAll(/(.{4})(?=.)/g, '$1 ');
   return html`<p>
-      An authenticator app makes codes that open the console. Add this account to yours, then type the code
-      that it shows.
+      An authenticator app makes codes that open the console. Scan this code with yours, then type what it
+      shows.
     </p>
-    <p><a class="button plain" href="${secret.uri}">Open the authenticator app</a></p>
-    <p class="secret"><code>${groups}</code>${copyButton(secret.text, 'the secret')}</p>
+    <div class="factor">
+      ${qrCode(secret.uri, 'The secret, for the camera of an authenticator app')}
+      <div>
+        <p>On this device: <a href="${secret.uri}">open the authenticator app</a>. Or type the secret:</p>
+        <p class="secret"><code>${groups}</code>${copyButton(secret.text, 'the secret')}</p>
+      </div>
+    </div>
     ${form(visit, action, html`<input type="hidden" name="sealed" value="${secret.sealed}" />${fields}`)}`;
 }
 

@@ -45,6 +45,16 @@ addEventListener('keydown', (event) => {
 
 if (location.hash === '#search') document.querySelector('input[data-search]')?.focus();
 
+/** On a phone the navigation is one row: the part that is open is in the middle of it. */
+function showOpenPart() {
+  for (const link of document.querySelectorAll('nav [aria-current="page"]')) {
+    const row = link.closest('ul');
+    row.scrollLeft = link.offsetLeft - row.offsetLeft - (row.clientWidth - link.offsetWidth) / 2;
+  }
+}
+showOpenPart();
+addEventListener('resize', showOpenPart);
+
 /** An action that cannot be undone takes two presses: the first shows the effect of the second on the button. */
 for (const button of document.querySelectorAll('button[data-confirm]')) {
   const parts = [...button.childNodes];

@@ -12,6 +12,8 @@ import { startRefund } from '../../../../src/finance/use-cases/refunds/send-refu
 import { transferCall } from '../../../../src/finance/rules/refund-batch.ts';
 import type { Hex } from '../../../../src/base/values/primitives.ts';
 import { listPayments } from '../../../../src/ledger/store/payments.ts';
+import { countDeadLetters } from '../../../../src/ledger/store/alerts.ts';
+import { listDeadCalls } from '../../../../src/calls/store/calls.ts';
 import { readStream } from '../../../../src/ledger/store/streams.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { payTo } from '../../../support/gateway.ts';
@@ -57,6 +59,7 @@ describe('a payment that is refunded in part', () => {
       { state: 'dead_lettered', refunded_amount: String(part), refund_due: 'dead_lettered' },
     ]);
     expect(await requeueCall(ledger, Number(due?.call_id))).toEqual({ kind: 'refunded' });
+    expect(await countDeadLetters(database.db)).toHaveLength(1);
 
     const rest = await final(await giveBack(chain, { amount: price - part }));
     expect(await record(digest, rest, { amount: price - part + 1n })).toMatchObject({ code: 'too_much' });
@@ -64,6 +67,7 @@ describe('a payment that is refunded in part', () => {
     expect(await stateOf(digest)).toBe('refunded');
     await projectToHead(ledger);
     expect((await listRefundsDue(ledger.pool, 0, 10)).rows).toEqual([]);
+    expect([await countDeadLetters(database.db), await listDeadCalls(database.db, 10)]).toEqual([[], []]);
     const another = await final(await giveBack(chain, { amount: part }));
     expect(await record(digest, another, { amount: part })).toMatchObject({
       code: 'refunded_before',

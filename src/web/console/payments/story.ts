@@ -1,0 +1,104 @@
+import type { RecordedEvent } from '../../../ledger/rules/event.ts';
+import type { PaymentState, QuoteState, ReceiptState } from '../../../payments/rules/quote-state.ts';
+import { refundReason, remainingAtoms } from '../../../payments/rules/refund.ts';
+import { html, type Html } from '../../../base/values/html.ts';
+import { tokenAmount } from '../../pages/jobs/token-amount.ts';
+import { time } from '../../pages/elements.ts';
+import type { Tone } from '../../pages/notices.ts';
+import { durationText, networkName } from '../words.ts';
+
+interface Told {
+  readonly tone: Tone;
+  readonly text: Html;
+}
+
+/** What happened to a quote and its payment, in one sentence: whether it was paid, whether it was delivered, and what is owed. */
+export function story(quote: QuoteState, state: ReceiptState, events: readonly RecordedEvent[]): Html {
+  const { tone, text } = quote.payment
+    ? ofPayment(quote.payment, events)
+    : { tone: 'plain' as const, text: unpaid(quote, state) };
+  return html`<p class="notice ${tone}" data-story>${text}</p>`;
+}
+
+function unpaid({ quote }: QuoteState, state: ReceiptState): Html {
+  const until = quote && time(new Date(quote.expires_at * 1_000));
+  switch (state) {
+    case 'refused':
+      return html`Not paid: the caller was refused, and nothing was charged.`;
+    case 'expired':
+      return html`Not paid: the quote has expired, ${until}.`;
+    default:
+      return html`Not paid yet: the quote can be paid until ${until}.`;
+  }
+}
+
+function ofPayment(payment: PaymentState, events: readonly RecordedEvent[]): Told {
+  const { status, startedAt, reason } = payment;
+  const { amount, network } = payment.payment;
+  const sum = html`${money(payment, BigInt(amount))} on ${networkName(network)}`;
+  const begun = time(new Date(startedAt));
+  const why = reason === undefined ? '' : ` (${reason.replaceAll('_', ' ')})`;
+  switch (status) {
+    case 'authorized':
+      return {
+        tone: 'plain',
+        text: html`Not paid yet: the upstream answers first. Signed: ${sum}, ${begun}.`,
+      };
+    case 'settling':
+      return { tone: 'warn', text: html`Being paid: ${sum}, sent to the chain ${begun}.` };
+    case 'settlement_unknown':
+      return {
+        tone: 'warn',
+        text: html`Nobody knows yet whether ${sum} was paid${why}: sent ${begun}. The gateway asks the chain
+        again and again.`,
+      };
+    case 'settlement_failed':
+      return { tone: 'bad', text: html`Not paid: the payment of ${sum} failed${why}, ${begun}.` };
+    case 'settled':
+      return settled(payment, html`Paid ${sum} on ${begun}`, events);
+  }
+}
+
+function settled(payment: PaymentState, paid: Html, events: readonly RecordedEvent[]): Told {
+  const { call, refunding, refunds } = payment;
+  const due = refundReason(payment);
+  if (due === undefined && !payment.isRefunded) return delivery(payment, paid, events);
+  const isDelivered = call?.status === 'completed';
+  const what = isDelivered ? 'delivered' : call ? 'not delivered' : 'no call was made';
+  if (due === undefined) {
+    const last = refunds.at(-1);
+    return {
+      tone: 'plain',
+      text: html`${paid}, ${what}${last && html`, and refunded on ${time(new Date(last.at))}`}.`,
+    };
+  }
+  const left = html`${refunds.length > 0 && 'the remaining '}${money(payment, remainingAtoms(payment))}`;
+  return refunding
+    ? { tone: 'warn', text: html`${paid}, ${what}: ${refunding.operator} is sending the refund of ${left}.` }
+    : { tone: 'bad', text: html`${paid}, ${what}: a refund of ${left} is due.` };
+}
+
+function delivery(
+  { call, startedAt, refunds }: PaymentState,
+  paid: Html,
+  events: readonly RecordedEvent[],
+): Told {
+  const last = (type: RecordedEvent['type']): RecordedEvent | undefined =>
+    events.findLast((event) => event.type === type);
+  const part = refunds.length > 0 && ', and refunded in part';
+  switch (call?.status) {
+    case 'completed': {
+      const at = last('completed')?.at;
+      const tookMs = at === undefined ? 0 : Math.max(0, Date.parse(at) - Date.parse(startedAt));
+      return { tone: 'good', text: html`${paid}, delivered after ${durationText(tookMs)}${part}.` };
+    }
+    case 'delivered':
+      return { tone: 'plain', text: html`${paid}${part}: a runner has the call.` };
+    default:
+      return { tone: 'plain', text: html`${paid}${part}: the call waits for its runner.` };
+  }
+}
+
+function money({ payment }: PaymentState, atoms: bigint): Html {
+  return tokenAmount(atoms, payment);
+}

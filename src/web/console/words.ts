@@ -1,0 +1,43 @@
+import { html, type Html } from '../../base/values/html.ts';
+import { type JobId, jobKey } from '../../base/values/job.ts';
+import { withoutMarks } from '../../base/values/visible-text.ts';
+import { ageText } from '../pages/elements.ts';
+import { knownNetworks } from '../pages/known-networks.ts';
+import type { ConsoleSite } from './visit.ts';
+
+/** `454 ms`, `2.3 s`, `41 s`, then minutes, hours and days. */
+export function durationText(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  return ms < 10_000 ? `${Number((ms / 1_000).toFixed(1))} s` : ageText(ms / 1_000);
+}
+
+/** For how long something lasts; when it began is shown on hover. */
+export function lasting(since: Date): Html {
+  const exact = since
+    .toISOString()
+    .replace('T', ' ')
+    .replace(/\.\d+Z$/, ' UTC');
+  return html`<span title="since ${exact}"
+    >${ageText(Math.max(0, Date.now() - since.getTime()) / 1_000)}</span
+  >`;
+}
+
+/** A chain by its name; its id on hover. A chain without a known name is shown by its id. */
+export function networkName(network: string): Html {
+  return html`<span title="${network}">${networkText(network)}</span>`;
+}
+
+export function networkText(network: string): string {
+  return knownNetworks[network]?.chainName ?? network;
+}
+
+/** A job by the name that the configuration gives it, with its number in small print; without one, by its number. */
+export function jobName(site: Pick<ConsoleSite, 'jobs'>, job: JobId): Html {
+  return jobNamed(site, jobKey(job));
+}
+
+/** The same, by a number such as `1/0`. */
+export function jobNamed({ jobs }: Pick<ConsoleSite, 'jobs'>, key: string): Html {
+  const name = jobs?.().catalog.get(key)?.name;
+  return name === undefined ? html`job ${key}` : html`${withoutMarks(name)} <span class="hint">${key}</span>`;
+}
