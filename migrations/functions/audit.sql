@@ -6,7 +6,7 @@ comment on schema audit is 'Views for people: docs/finance/audit.md explains the
 -- jsonb has no place for the character U+0000 and for half of a surrogate pair, which a JSON text may name by escapes. Without its escaped
 -- backslashes and its whole pairs, a text that still has one is not readable.
 create or replace function audit.is_readable(p_text text) returns boolean language sql immutable parallel safe as $$
-  select strpos(p_text, '\u') = 0 or regexp_replace(replace(p_text, '\\', ''),
+  select strpos(p_text, '\u') = 0 or regexp_replace(replace(p_text, '\\', '--'),
     '\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}', '', 'g') !~ '\\u(?:0000|[dD][89a-fA-F])'
 $$;
 

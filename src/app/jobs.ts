@@ -234,7 +234,7 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
     quotes: quoteIssuer(current),
     figures: () => figuresOf(current, status, read),
     conditions: () => jobConditions(context, status()),
-    knowsConditions: () => arePeersKnown(status()),
+    knowsConditions: () => checked !== notCheckedYet && arePeersKnown(status()),
     startOwnLoops() {
       loops.push(monitor(), startRequestCounter(context), ...startListingFollower(current));
     },

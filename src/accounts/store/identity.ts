@@ -101,6 +101,8 @@ export async function findUser(pool: pg.Pool, userId: string): Promise<User | un
     .executeTakeFirst();
 }
 
+const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
 /** The ids of the users with this id, email address or wallet; a contract's address may have another user on each chain. */
 export async function findUserIds(pool: pg.Pool, who: string): Promise<string[]> {
   const text = who.toLowerCase();
@@ -108,7 +110,9 @@ export async function findUserIds(pool: pg.Pool, who: string): Promise<string[]>
   const rows = await db
     .selectFrom('identity.user')
     .select('id')
-    .where(({ or, eb, ref }) => or([eb('email', '=', text), sql<boolean>`${ref('id')}::text = ${text}`]))
+    .where(({ or, eb }) =>
+      or([eb('email', '=', text), ...(uuidForm.test(text) ? [eb('id', '=', text)] : [])]),
+    )
     .union(db.selectFrom('identity.wallet').select('user_id as id').where('address', '=', text))
     .execute();
   return rows.map(({ id }) => id);

@@ -36,8 +36,9 @@ export async function withCompressed(file: TaggedFile): Promise<TaggedFile> {
 
 /** Sends a body, or 304 if the client has it already. */
 export function sendTagged(request: FastifyRequest, reply: FastifyReply, file: TaggedFile): FastifyReply {
-  const { etag } = file;
+  const { etag, compressed = [] } = file;
   reply.header('etag', etag).header('cache-control', 'no-cache');
+  if (compressed.length > 0) reply.header('vary', 'Accept-Encoding');
   if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send();
   return sendBody(request, reply, file);
 }

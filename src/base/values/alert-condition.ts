@@ -37,7 +37,7 @@ export interface AlertCondition {
 
 /** The sentence with which a kind is resolved, about its subject. */
 const wellAgain: { readonly [K in AlertKind]: (subject: string) => string } = {
-  dead_letters: (service) => `No dead letter of ${service} is left.`,
+  dead_letters: (service) => `Every dead letter of ${service} was queued again, given up or refunded.`,
   runner_paused: (runner) => `The runner ${runner} gets calls again.`,
   calls_waiting: (service) => `Runners take the calls of ${service} again, or none waits.`,
   deliveries_failing: (runner) =>

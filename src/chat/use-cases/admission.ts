@@ -77,7 +77,7 @@ export async function admit(
   const limit = limitStateOf(outcome.detail);
   if (outcome.outcome === 'ok') return { kind: 'admitted', chatId, caller, ...chat, holdMicros, limit };
   if (outcome.code === 'invalid_api_key' && caller.kind === 'api_key') return refuseKey(context, caller);
-  return refuseAdmission(context, outcome, holdMicros, limit);
+  return refuseAdmission(context, outcome, caller, holdMicros, limit);
 }
 
 /** Sends an admission, or a request that is only counted. A refusal beyond what is recorded is summed. */

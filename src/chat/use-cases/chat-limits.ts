@@ -105,6 +105,7 @@ function limitLeft(limit: Figure, remaining: Figure, resetMs: Figure): LimitLeft
 export function refuseAdmission(
   { settings, lane, config }: Pick<ChatContext, 'settings' | 'lane' | 'config'>,
   { code, detail }: { readonly code: CreditRefusal; readonly detail: CreditDetail },
+  caller: Caller | undefined,
   holdMicros: bigint,
   limit: LimitState,
 ): Refused | Short {
@@ -122,7 +123,8 @@ export function refuseAdmission(
       const availableMicros = BigInt(numberOf(detail.available));
       const { currency } = settings;
       const until = detail.budget_until ?? '';
-      const place = creditPlace(config);
+      const isOfUser = caller?.kind === 'session' || (caller?.kind === 'api_key' && caller.key.isOfUser);
+      const place = isOfUser ? creditPlace(config) : undefined;
       const addCredit = place === undefined ? 'Ask the operator for credit' : `Add credit at ${place}`;
       const { subject, advice } = {
         insufficient_funds: { subject: 'The balance', advice: addCredit },
@@ -157,7 +159,7 @@ export function refuseFull(
   full: Parameters<typeof refuseAdmission>[1],
   holdMicros: bigint,
 ): Refused {
-  const result = refuseAdmission(context, full, holdMicros, limitStateOf(full.detail));
+  const result = refuseAdmission(context, full, undefined, holdMicros, limitStateOf(full.detail));
   return result.kind === 'short' ? result.refused : result;
 }
 

@@ -75,7 +75,7 @@ export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: num
 }
 
 /** The largest number that is counted. */
-const countedOwed = 1_000;
+export const countedOwed = 1_000;
 
 /** Refunds that are due, without those of dead letters, which may still be sent again. Payments without a call count as in the list. */
 export async function readRefundsOwed(pool: pg.Pool): Promise<Backlog> {

@@ -87,13 +87,25 @@ export function verifyReceipt(receipt: unknown, verifier: NoteVerifier): Receipt
     if (typeof proven === 'string') return notProven(`event ${one.seq}: ${proven}`);
     events.push(proven);
   }
-  const settled = events.findLast(({ type }) => type === 'payment_settled' || type === 'payment_recovered');
+  const inOrder = events.toSorted((a, b) => a.seq - b.seq);
+  const at = inOrder.findLastIndex(({ type }) => type === 'payment_settled' || type === 'payment_recovered');
+  const settled = inOrder[at];
   if (!settled) return notProven('none of its events says that the payment was settled');
-  const proven = paymentShape.parse(settled.data);
+  const later = inOrder.slice(at + 1);
+  const undone = later.find(({ type }) => type === 'settlement_disproved' || type === 'settlement_reorged');
+  if (undone)
+    return notProven(`event ${undone.seq} (${undone.type}) says that the payment did not land after all`);
+  // the transaction that the chain shows may be another one than a facilitator reported
+  const confirmed = later.findLast(({ type }) => type === 'settlement_confirmed');
+  const proven = paymentShape.parse({ ...settled.data, ...(confirmed && transactionOf(confirmed)) });
   const wrong = payment && paymentFields.find((field) => payment[field] !== proven[field]);
   if (wrong !== undefined)
     return notProven(`event ${settled.seq}: its ${wrong} is ${proven[wrong]}, and not what the receipt says`);
   return { kind: 'proven', head, events, payment: proven, pending: proof.pending };
+}
+
+function transactionOf({ data }: RecordedEvent): Pick<ProvenPayment, 'transaction'> {
+  return paymentShape.pick({ transaction: true }).parse(data);
 }
 
 const paymentFields = Object.keys(paymentShape.shape) as (keyof ProvenPayment)[];

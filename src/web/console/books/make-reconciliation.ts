@@ -60,7 +60,7 @@ export function reconcileAction(
 ): void {
   const options = { role: 'finance', action: 'reconcile', shownAt: booksPath, subject } as const;
   console.act(path, options, async (visit, { fields }): Promise<Answer> => {
-    const refused = (why: string): Promise<View> => show(visit, `${why} Nothing was compared.`, fields);
+    const refused = (why: string): Promise<View> => show(visit, `${why} No report was stored.`, fields);
     const [from, to] = [fields.get('from')?.trim(), fields.get('to')?.trim()];
     const reading = parsePeriod(from, to, Date.now());
     if (reading.kind === 'refusal') return refused(periodMistakes[reading.refusal.code]);
@@ -68,12 +68,13 @@ export function reconcileAction(
     if (!begun) return refused('The whole ledger is being read for somebody else at present: try again.');
     const own: Run = { period: `${from} to ${to}`, operator: visit.operator.name, since: new Date() };
     run = own;
-    const made = make(visit, reading.period).then((result) => {
-      begun.end();
-      if (result.kind === 'failed') own.failed = result.why;
-      else if (run === own) run = undefined;
-      return result;
-    });
+    const made = make(visit, reading.period)
+      .finally(() => begun.end())
+      .then((result) => {
+        if (result.kind === 'failed') own.failed = result.why;
+        else if (run === own) run = undefined;
+        return result;
+      });
     const done = await Promise.race([made, later(answeredMs)]);
     if (done?.kind === 'failed') {
       if (run === own) run = undefined;
@@ -120,8 +121,9 @@ async function make(visit: OperatorVisit, period: Period): Promise<Made> {
       };
     return { kind: 'stored', id: await storeReconciliation(pool, reportText(report)) };
   } catch (error) {
-    if (!(error instanceof ReconcileError || error instanceof CheckpointError))
-      site.logger.warn({ err: error }, 'a reconciliation of the console failed');
+    if (error instanceof ReconcileError || error instanceof CheckpointError)
+      return { kind: 'failed', why: `${error.message}.` };
+    site.logger.warn({ err: error }, 'a reconciliation of the console failed');
     return { kind: 'failed', why: `${reasonOf(error)}.` };
   } finally {
     await Promise.all([...chains.values()].map((chain) => chain.close()));

@@ -1,7 +1,7 @@
 import { cursorOf, pageLinks, pageRows, tableSheet } from '../tables.ts';
 import { Readable } from 'node:stream';
 import { allClasses } from '../../../finance/rules/reconcile/reconcile.ts';
-import type { ReportJson } from '../../../finance/rules/reconcile/report.ts';
+import { leavesUnexplained, type ReportJson } from '../../../finance/rules/reconcile/report.ts';
 import type { ClassJson } from '../../../finance/rules/reconcile/tally.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
@@ -18,7 +18,7 @@ import { exportsAndClose } from './periods.ts';
 import { breakPages, itemsTable } from './breaks.ts';
 import { booksPath, booksView, hashText, words } from './books-view.ts';
 import { reconcileAction, reconcileAgain, reconcileForm, runNotice } from './make-reconciliation.ts';
-import { countOpenBreaks, reportOf, type StoredReport } from './stored-report.ts';
+import { countOpenBreaks, openBreaksOf, readReport, reportOf, type StoredReport } from './stored-report.ts';
 
 const shownRows = 50;
 /** Open items of a class that are shown; the report has more. */
@@ -74,10 +74,13 @@ async function listView(visit: OperatorVisit, mistake?: string, typed?: URLSearc
 }
 
 /** Whether the last reconciliation leaves something to explain. */
-async function lastNotice({ site }: OperatorVisit, { id, to, breaks }: ReconciliationRow): Promise<Html> {
-  const open = breaks === 0 ? 0 : await countOpenBreaks(site.ledger.pool, id);
+async function lastNotice({ site }: OperatorVisit, { id, to }: ReconciliationRow): Promise<Html> {
+  const report = await readReport(site.ledger.pool, id);
+  const open = report ? await openBreaksOf(site.ledger.pool, report) : 0;
   const last = html`<a href="${booksPath}/reconciliations/${id}">The last reconciliation</a>, up to
     ${time(new Date(to))},`;
+  if (open === 0 && report && leavesUnexplained(report))
+    return html`<p class="notice bad">${last} leaves an amount that no item explains.</p>`;
   return open === 0
     ? html`<p class="notice good">${last} leaves no break to explain.</p>`
     : html`<p class="notice bad">
@@ -135,7 +138,8 @@ export async function runView(visit: OperatorVisit, mistake?: string): Promise<V
 }
 
 /** Whether ledger and chains agree, in one sentence. */
-function verdictOf({ ledger, period, breaks, open_items: items }: ReportJson, open: number): Html {
+function verdictOf(report: ReportJson, open: number): Html {
+  const { ledger, period, networks, breaks, open_items: items } = report;
   const { fault } = ledger;
   if (fault !== null)
     return noticeOf({ tone: 'bad', text: `The ledger is wrong at event ${fault.seq}: ${fault.words}` });
@@ -143,6 +147,14 @@ function verdictOf({ ledger, period, breaks, open_items: items }: ReportJson, op
   if (open > 0)
     return html`<p class="notice bad">
       Ledger and chains differ ${span}: ${open === 1 ? '1 break is' : `${open} breaks are`} not explained.
+    </p>`;
+  if (leavesUnexplained(report))
+    return html`<p class="notice bad">
+      Ledger and chains differ ${span} by an amount that no item explains: the balances show it.
+    </p>`;
+  if (!networks.every(({ is_covered: isCovered }) => isCovered))
+    return html`<p class="notice warn">
+      Ledger and chains do not differ so far; not every block ${span} is final yet. Reconcile again later.
     </p>`;
   if (breaks > 0)
     return html`<p class="notice warn">Ledger and chains differ ${span}, and every break is explained.</p>`;

@@ -68,10 +68,15 @@ interface MoneyPage {
 export function moneyAction(console: Console, { path, pageOf, show }: MoneyPage): void {
   const options = { role: 'finance', action: 'record_transfer', shownAt: pageOf, subject } as const;
   console.act(`${path}/record`, options, async (visit, { fields }): Promise<Answer> => {
-    const mistake = await record(visit, fields);
-    return mistake === undefined
-      ? { kind: 'redirect', to: pageOf(visit.params), notice: 'transfer_recorded' }
-      : show(visit, `${mistake} Nothing was recorded.`, fields);
+    const recorded = await record(visit, fields);
+    if (typeof recorded === 'string') return show(visit, `${recorded} Nothing was recorded.`, fields);
+    if (recorded.skipped > 0)
+      return show(
+        visit,
+        `Of its transfers, ${recorded.skipped} are on record for another purpose already; the others are recorded now.`,
+        fields,
+      );
+    return { kind: 'redirect', to: pageOf(visit.params), notice: 'transfer_recorded' };
   });
 }
 
@@ -79,23 +84,27 @@ function subject(_: OperatorVisit, fields: URLSearchParams): string | undefined 
   return fields.get('transaction')?.trim();
 }
 
-/** Why nothing was recorded; undefined if it is on record now. */
-async function record(visit: OperatorVisit, fields: URLSearchParams): Promise<string | undefined> {
+/** Why nothing was recorded, or how many transfers of the transaction had another purpose before. */
+async function record(
+  visit: OperatorVisit,
+  fields: URLSearchParams,
+): Promise<string | { readonly skipped: number }> {
   const { chains, settings } = jobsOf(visit);
   const sent = sentIn(visit, fields);
   if (!sent) return transactionMistake;
   if (fields.get('what') === 'sweep') {
     const order = { ...sent, isNoRefund: fields.get('no_refund') === 'yes' };
     const answer = await recordSweep(visit.site.ledger, order, chains, settings.acceptedTokens);
-    return answer.kind === 'refused' ? sweepMistakes[answer.code] : undefined;
+    return answer.kind === 'refused' ? sweepMistakes[answer.code] : { skipped: answer.skipped.length };
   }
+  if (!came.some((one) => one === fields.get('what'))) return 'Choose what the transfer is.';
   const use = useIn(fields);
   if (!use) return 'What gave the money back is a transaction: 0x and 64 hexadecimal digits.';
   const log = fields.get('log')?.trim() ?? '';
   if (!/^\d{0,9}$/.test(log)) return 'A log is a whole number from 0.';
   const order = { ...sent, use, logIndex: log === '' ? undefined : Number(log) };
   const answer = await recordUnexplainedTransfer(visit.site.ledger, order, chains, settings.acceptedTokens);
-  return answer.kind === 'refused' ? transferMistakes[answer.code] : undefined;
+  return answer.kind === 'refused' ? transferMistakes[answer.code] : { skipped: 0 };
 }
 
 const transactionMistake =

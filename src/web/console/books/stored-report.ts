@@ -22,8 +22,13 @@ export async function reportOf({ site, params }: OperatorVisit): Promise<StoredR
 
 /** Of the breaks of a stored report, those without an explanation until now. Breaks that a report only counts are open. */
 export async function countOpenBreaks(pool: pg.Pool, id: number): Promise<number> {
+  const report = await readReport(pool, id);
+  return report ? openBreaksOf(pool, report) : 0;
+}
+
+export async function readReport(pool: pg.Pool, id: number): Promise<ReportJson | undefined> {
   const stored = await readReconciliation(pool, id);
-  return stored ? openBreaksOf(pool, JSON.parse(stored.report) as ReportJson) : 0;
+  return stored && (JSON.parse(stored.report) as ReportJson);
 }
 
 export async function openBreaksOf(

@@ -38,16 +38,22 @@ async function callsView(visit: OperatorVisit): Promise<View> {
   const context = jobsOf(visit);
   const [notices, causes, runners] = await Promise.all([
     waitingNotices(context),
-    groupDeadLetters(context.db, {}, 0),
+    groupDeadLetters(context.db, { isRefunded: false }, 0),
     runnersSheet(visit, context),
   ]);
   const dead = causes.groups.reduce((sum, { calls }) => sum + calls, causes.others);
-  const content = [dead > 0 && deadNotice(dead), notices, runners, causesSheet(visit, listed(causes))];
+  const content = [
+    dead > 0 && deadNotice(dead, causes.next !== undefined),
+    notices,
+    runners,
+    causesSheet(visit, listed(causes)),
+  ];
   return sectionView(path, 'Calls', content);
 }
 
-function deadNotice(dead: number): Html {
-  const text = dead === 1 ? '1 call was not delivered' : `${withThousands(dead)} calls were not delivered`;
+function deadNotice(dead: number, hasMore: boolean): Html {
+  const many = `${withThousands(dead)} calls${hasMore ? ' or more' : ''} were not delivered`;
+  const text = dead === 1 && !hasMore ? '1 call was not delivered' : many;
   return noticeOf({ tone: 'warn', text: `${text}: send them to their runners again, or give them up.` });
 }
 

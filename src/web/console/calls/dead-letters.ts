@@ -178,12 +178,11 @@ async function deadView(visit: OperatorVisit, mistake?: string): Promise<View> {
   const after = cursorOf(query, 'after');
   const { rows: found, next } = await listDeadLetters(db, { choice, after: after ?? 0, max: shownRows });
   const mayChange = found.length > 0 && includesRole(visit.operator.role, 'operator');
-  const rows = await Promise.all(
-    found.map(async (row) => ({
-      ...row,
-      requeue: (await checkRequeue(visit.site.ledger, row.callId)).kind,
-    })),
-  );
+  // one after the other: payments use the same connections
+  const rows = await Array.fromAsync(found, async (row) => ({
+    ...row,
+    requeue: (await checkRequeue(visit.site.ledger, row.callId)).kind,
+  }));
   const body = html`${filterFields(filters)}
   ${
     rows.length === 0

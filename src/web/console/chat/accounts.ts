@@ -77,9 +77,11 @@ async function accountsTable(
   caption: string,
   accounts: readonly Account[],
 ): Promise<Html> {
-  const rows = await Promise.all(
-    accounts.map(async (account) => ({ ...account, email: (await customerOf(visit, account))?.email })),
-  );
+  // one after the other: payments use the same connections
+  const rows = await Array.fromAsync(accounts, async (account) => ({
+    ...account,
+    email: (await customerOf(visit, account))?.email,
+  }));
   return tableSheet(caption, columnsFor(chatOf(visit).settings.currency), rows);
 }
 

@@ -38,12 +38,16 @@ async function chatView(visit: OperatorVisit): Promise<View> {
 }
 
 /** Whether this process gets answers for every model. */
-function upstreamsNotice({ models, health }: ChatContext): Html {
+function upstreamsNotice({ models, health }: ChatContext): Html | false {
   const failing = [...models.values()].filter(({ targets }) =>
     targets.every(({ upstream, model }) => health.circuitOf({ name: upstream, model }) === 'open'),
   );
+  if (models.size === 0) return false;
   return failing.length === 0
-    ? noticeOf({ tone: 'good', text: 'Every model has an upstream that answers.' })
+    ? noticeOf({
+        tone: 'good',
+        text: 'No model is without an upstream: no circuit breaker is open for all of one.',
+      })
     : noticeOf({
         tone: 'bad',
         text: `No upstream answers for ${failing.map(({ name }) => name).join(', ')}.`,

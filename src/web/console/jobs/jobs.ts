@@ -57,7 +57,7 @@ async function jobsView(visit: OperatorVisit, said?: Html): Promise<View> {
   return sectionView(path, 'Jobs and prices', body);
 }
 
-/** How many can be bought at this moment. */
+/** How many are offered at this moment; a full outbox may still refuse their payments. */
 function soldNotice(context: JobsContext, jobs: readonly Job[]): Html | undefined {
   if (jobs.length === 0) return undefined;
   const sold = jobs.filter(
@@ -70,9 +70,7 @@ function soldNotice(context: JobsContext, jobs: readonly Job[]): Html | undefine
       text: 'Nothing can be bought now: the facilitator gives no useful answers.',
     });
   const text =
-    sold === jobs.length
-      ? 'Every job can be bought now.'
-      : `${sold} of ${jobs.length} jobs can be bought now.`;
+    sold === jobs.length ? 'Every job is offered now.' : `${sold} of ${jobs.length} jobs are offered now.`;
   return noticeOf({ tone: sold === jobs.length ? 'good' : 'plain', text });
 }
 

@@ -3,7 +3,7 @@ import { pathWith } from '../../pages/own-path.ts';
 import { type FiringAlert, listFiringAlerts } from '../../../ledger/store/alerts.ts';
 import { countedUnknown, readUnknownSettlements } from '../../../ledger/store/earnings-and-latency.ts';
 import { findLastReconciliation } from '../../../audit/store/reconciliations.ts';
-import { readRefundsOwed } from '../../../payments/store/refunds.ts';
+import { countedOwed, readRefundsOwed } from '../../../payments/store/refunds.ts';
 import { dayText } from '../../pages/elements.ts';
 import { countOpenBreaks } from '../books/stored-report.ts';
 import type { ConsoleSite } from '../visit.ts';
@@ -56,10 +56,8 @@ async function refundsOwed({ jobs, ledger }: ConsoleSite): Promise<readonly Need
   if (!jobs) return [];
   const { count, oldestMs } = await readRefundsOwed(ledger.pool);
   if (count === 0) return [];
-  const text =
-    count === 1
-      ? '1 payment is to be given back: it was not delivered, and will not be.'
-      : `${count} payments are to be given back: they were not delivered, and will not be.`;
+  const many = count >= countedOwed ? `${countedOwed} or more payments are` : `${count} payments are`;
+  const text = `${count === 1 ? '1 payment is' : many} owed back: paid, and not delivered.`;
   return [
     {
       title: count === 1 ? 'refund due' : 'refunds due',

@@ -45,7 +45,10 @@ function ofPayment(payment: PaymentState, events: readonly RecordedEvent[]): Tol
         text: html`Not paid yet: the upstream answers first. Signed: ${sum}, ${begun}.`,
       };
     case 'settling':
-      return { tone: 'warn', text: html`Being paid: ${sum}, sent to the chain ${begun}.` };
+      return {
+        tone: 'warn',
+        text: html`Being paid: ${sum}. The facilitator was asked to settle it ${begun}.`,
+      };
     case 'settlement_unknown':
       return {
         tone: 'warn',
@@ -55,8 +58,16 @@ function ofPayment(payment: PaymentState, events: readonly RecordedEvent[]): Tol
     case 'settlement_failed':
       return { tone: 'bad', text: html`Not paid: the payment of ${sum} failed${why}, ${begun}.` };
     case 'settled':
-      return settled(payment, html`Paid ${sum} on ${begun}`, events);
+      return settled(payment, paidText(sum, events), events);
   }
+}
+
+function paidText(sum: Html, events: readonly RecordedEvent[]): Html {
+  const paid = events.findLast(({ type }) => type === 'payment_settled' || type === 'payment_recovered');
+  const at = paid && time(new Date(paid.at));
+  return paid?.type === 'payment_recovered'
+    ? html`Paid ${sum}, which was found on the chain on ${at}`
+    : html`Paid ${sum} on ${at}`;
 }
 
 function settled(payment: PaymentState, paid: Html, events: readonly RecordedEvent[]): Told {

@@ -43,7 +43,7 @@ const standings: Readonly<Record<State, Standing>> = {
     done: 0,
   },
   authorized: open('paying', 'Your payment is being checked', 'Nothing was charged so far.', 0),
-  settling: open('paying', 'Your payment is on its way', 'The payment was sent to the chain.', 0),
+  settling: open('paying', 'Your payment is on its way', 'The payment is being settled.', 0),
   settlement_unknown: {
     ...open(
       'unknown',
@@ -57,7 +57,7 @@ const standings: Readonly<Record<State, Standing>> = {
     label: 'failed',
     headline: 'The payment failed',
     tone: 'bad',
-    text: 'The chain showed no transfer. While the authorization of the payment lasts it may still land: then the call is made after all.',
+    text: 'Nothing was paid so far. While the authorization of the payment lasts it may still land: then the call is made after all, or the money is paid back.',
     done: 0,
     isFailed: true,
   },
@@ -89,7 +89,7 @@ const standings: Readonly<Record<State, Standing>> = {
     label: 'paid back',
     headline: 'Paid back',
     tone: 'plain',
-    text: 'There is no result, and the payment was paid back.',
+    text: 'The whole payment was paid back.',
     done: 1,
     isFailed: true,
   },
@@ -124,7 +124,7 @@ const eventTexts: Readonly<Record<string, string>> = {
   quote_issued: 'The price was quoted',
   payment_verified: 'The payment was checked',
   auth_passed: 'The caller was permitted',
-  settlement_started: 'The payment was sent to the chain',
+  settlement_started: 'The payment was started',
   settlement_unknown: 'The outcome of the payment was not known',
   settlement_failed: 'The payment failed',
   payment_settled: 'The payment landed',
@@ -139,7 +139,7 @@ const eventTexts: Readonly<Record<string, string>> = {
   dead_lettered: 'The attempts ended without a result',
   operator_requeued: 'The operator put the call into the queue again',
   operator_discarded: 'The operator gave the call up',
-  refunded: 'The payment was paid back',
+  refunded: 'Money was paid back',
 };
 
 export function eventText(type: string): Html | string {

@@ -2,9 +2,16 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { proofsJson } from '../../../../src/audit/http/proofs-json.ts';
+import { openLogReader } from '../../../../src/audit/use-cases/log/log-reader.ts';
+import { verifyReceipt } from '../../../../src/audit/use-cases/verify/verify-receipt.ts';
 import { noteSigner } from '../../../../src/base/values/log/checkpoint.ts';
+import type { EventData } from '../../../../src/ledger/rules/event.ts';
+import { createDatabase } from '../../../support/database.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { echo, startJobsSite } from '../../../support/jobs-site.ts';
+import { appendAll, sealAll, testSigner, testVerifier } from '../../../support/log.ts';
+import { hex32Of, paidJob } from '../../../support/synthetic-ledger.ts';
 import { operatorOf } from '../../../support/operator.ts';
 import { payFor } from '../../../support/payer.ts';
 import { tollbook } from '../../../support/program.ts';
@@ -75,4 +82,42 @@ test('a payment is proven by its receipt with the public key of the log alone, a
     expect(await verify(receipt)).toEqual([1, expect.stringContaining(reason)]);
   expect(await verify(full, keyOf(7))).toEqual([1, expect.stringContaining('signed by another key')]);
   expect(await verify('{')).toEqual([2, expect.stringContaining('is not JSON')]);
+});
+
+test('a payment that turned out not to have landed is not proven, and one in another transaction than was reported is, by that', async () => {
+  const database = await createDatabase();
+  const job = paidJob(1);
+  const settled = job.findIndex(({ event: { type } }) => type === 'payment_settled');
+  const stream = job[settled]?.stream ?? '';
+  const { network, asset, payer, payment_nonce, amount, transaction } = job[settled]?.event
+    .data as EventData<'payment_settled'>;
+  const named = { network, asset, payer, payment_nonce };
+  const elsewhere = hex32Of('another transaction');
+  await appendAll(database, job.slice(0, settled + 1));
+  const verdictOf = async (shown: string) => {
+    await sealAll(database);
+    const proven = await openLogReader(database.pool, testSigner.name).proveStream(stream);
+    if (!proven) throw new Error('nothing is proven');
+    const payment = { network, asset, payer, amount, transaction: shown };
+    const receipt = { quote_digest: stream, payment, log_proof: proofsJson(proven, 0, proven.leaves) };
+    return verifyReceipt(receipt, testVerifier);
+  };
+  expect(await verdictOf(transaction)).toMatchObject({ kind: 'proven', payment: { transaction } });
+  const place = {
+    block_number: '7',
+    block_hash: hex32Of('block 7'),
+    block_time: 1_790_000_000,
+    log_index: 0,
+  };
+  await appendAll(database, [
+    { stream, event: { type: 'settlement_confirmed', data: { ...named, ...place, transaction: elsewhere } } },
+  ]);
+  expect(await verdictOf(elsewhere)).toMatchObject({ kind: 'proven', payment: { transaction: elsewhere } });
+  expect(await verdictOf(transaction)).toMatchObject({ kind: 'not_proven' });
+  const data = { ...named, transaction: elsewhere, reason: 'reorged', call: 'kept' } as const;
+  await appendAll(database, [{ stream, event: { type: 'settlement_disproved', data } }]);
+  expect(await verdictOf(elsewhere)).toMatchObject({
+    kind: 'not_proven',
+    reason: expect.stringContaining('did not land after all'),
+  });
 });
