@@ -6,7 +6,6 @@ import { proofsJson } from '../../../../src/audit/http/proofs-json.ts';
 import { openLogReader } from '../../../../src/audit/use-cases/log/log-reader.ts';
 import { verifyReceipt } from '../../../../src/audit/use-cases/verify/verify-receipt.ts';
 import { noteSigner } from '../../../../src/base/values/log/checkpoint.ts';
-import type { EventData } from '../../../../src/ledger/rules/event.ts';
 import { createDatabase } from '../../../support/database.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { echo, startJobsSite } from '../../../support/jobs-site.ts';
@@ -87,13 +86,14 @@ test('a payment is proven by its receipt with the public key of the log alone, a
 test('a payment that turned out not to have landed is not proven, and one in another transaction than was reported is, by that', async () => {
   const database = await createDatabase();
   const job = paidJob(1);
-  const settled = job.findIndex(({ event: { type } }) => type === 'payment_settled');
-  const stream = job[settled]?.stream ?? '';
-  const { network, asset, payer, payment_nonce, amount, transaction } = job[settled]?.event
-    .data as EventData<'payment_settled'>;
+  const at = job.findIndex(({ event }) => event.type === 'payment_settled');
+  const settled = job[at];
+  if (settled?.event.type !== 'payment_settled') throw new Error('this job is not paid');
+  const { stream, event } = settled;
+  const { network, asset, payer, payment_nonce, amount, transaction } = event.data;
   const named = { network, asset, payer, payment_nonce };
   const elsewhere = hex32Of('another transaction');
-  await appendAll(database, job.slice(0, settled + 1));
+  await appendAll(database, job.slice(0, at + 1));
   const verdictOf = async (shown: string) => {
     await sealAll(database);
     const proven = await openLogReader(database.pool, testSigner.name).proveStream(stream);
