@@ -113,7 +113,7 @@ test.skipIf(!hasBrowser)(
     await page.getByText('The call is in the queue again').waitFor();
     morning.did('dead letter');
     await press(link('Overview'));
-    await press(link('1 payment is to be given back'));
+    await press(link('1 payment is owed back'));
     await press(page.locator('tbody a').first());
     await page.getByText('are due to the payer: its call is a dead letter').waitFor();
     morning.did('refund');

@@ -252,7 +252,7 @@ describe('without JavaScript', () => {
     const refused = await sendForm(browser, '/try', { model: paidModel, prompt: 'Hello', system: '' });
     expect(refused.status).toBe(402);
     expect(refused.text).toContain('<a href="/sign-in">Sign in</a>');
-    expect(refused.text).toContain('/credit, or use a model of the free tier');
+    expect(refused.text).toContain('send an API key or use a model of the free tier');
     expect(refused.text).toContain('Hello</textarea');
   });
 
