@@ -839,7 +839,7 @@ create table tollbook.worker_process (
 );
 
 create function audit.events_of(p_stream text) returns SETOF audit.event language sql stable; -- f21d1c4a8d3d47a8
-create function audit.is_readable(p_text text) returns boolean language sql immutable; -- b5aad6820bf58072
+create function audit.is_readable(p_text text) returns boolean language sql immutable; -- 047a6654b93b1583
 create function audit.json_of(p_text text) returns jsonb language sql stable; -- 5c1a9811071a8b4d
 create function audit.time_of(p_secs bigint) returns timestamp with time zone language sql immutable; -- a74e0a44aa40baf4
 create function audit.tokens(p_atoms numeric, p_decimals integer) returns numeric language sql immutable; -- 6d2a31f7217f16f8
