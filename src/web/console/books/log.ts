@@ -1,6 +1,16 @@
 import { readCheckpoint } from '../../../base/values/log/checkpoint.ts';
 import { html, type Html } from '../../../base/values/html.ts';
-import { badge, type Column, copyButton, count, empty, factList, table } from '../../pages/elements.ts';
+import { noticeOf } from '../../pages/document.ts';
+import {
+  badge,
+  type Column,
+  copyButton,
+  count,
+  empty,
+  factList,
+  table,
+  withThousands,
+} from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import {
   type AnchorState,
@@ -33,7 +43,8 @@ async function logView({ site }: OperatorVisit): Promise<View> {
       'Log',
       empty(
         'No signed head',
-        html`The ledger is not sealed, or was not yet: the table <code>[log]</code> seals it.`,
+        html`The ledger is not sealed. An administrator turns this on by the table <code>[log]</code> of the
+          configuration.`,
       ),
     );
   const { origin } = readCheckpoint(newest.note);
@@ -42,7 +53,13 @@ async function logView({ site }: OperatorVisit): Promise<View> {
   const anchors = await Promise.all(
     names.map(async (name) => ({ name, ...(await readAnchorState(pool, origin, name)) })),
   );
-  const body = html`<section class="sheet">
+  const published = anchors.length === 0 ? 'No copy of the heads is published elsewhere.' : '';
+  const sealed =
+    unsealed.count === 0
+      ? `All ${withThousands(newest.size)} events are sealed. ${published}`
+      : `${withThousands(newest.size)} events are sealed; the newest ${withThousands(unsealed.count)} are not yet. ${published}`;
+  const body = html`${noticeOf({ tone: anchors.length === 0 ? 'plain' : 'good', text: sealed })}
+    <section class="sheet">
       <h2>Newest head</h2>
       ${factList([
         ['Name of the log', origin],

@@ -260,12 +260,22 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
 }
 
 /** Whether the close holds, and whose turn it is. */
-function standingNotice({ review: said, reopening }: ClosedPeriod): Html {
+function standingNotice({ close: closing, review: said, reopening }: ClosedPeriod): Html {
+  const { breaks, breaks_explained: explained } = closing.data;
+  const open = breaks - explained;
+  const withBreaks =
+    open === 0 ? '' : ` with ${open === 1 ? '1 unexplained break' : `${open} unexplained breaks`}`;
   if (reopening)
     return noticeOf({ tone: 'warn', text: 'This period was opened again: its close does not hold.' });
   return said
-    ? noticeOf({ tone: 'good', text: 'This period is closed, and another person has reviewed it.' })
-    : noticeOf({ tone: 'plain', text: 'This period is closed. Another person has to review it.' });
+    ? noticeOf({
+        tone: open === 0 ? 'good' : 'warn',
+        text: `This period is closed${withBreaks}, and another person has reviewed it.`,
+      })
+    : noticeOf({
+        tone: open === 0 ? 'plain' : 'warn',
+        text: `This period is closed${withBreaks}. Another person has to review it.`,
+      });
 }
 
 async function balancesOfReport({ site }: OperatorVisit, text: string): Promise<Html> {

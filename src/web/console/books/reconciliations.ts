@@ -47,7 +47,7 @@ async function listView(visit: OperatorVisit, mistake?: string, typed?: URLSearc
     { label: 'Up to', cell: ({ to }) => time(new Date(to)) },
     { label: 'Result', cell: ({ result }) => resultBadge(result) },
     { label: 'Breaks', isNumber: true, cell: ({ breaks }) => count(breaks) },
-    { label: 'Open', isNumber: true, cell: ({ open_items: open }) => count(open) },
+    { label: 'Open items', isNumber: true, cell: ({ open_items: open }) => count(open) },
     { label: 'Events', isNumber: true, cell: ({ size }) => count(size) },
   ];
   const mayMake = site.jobs !== undefined && includesRole(visit.operator.role, 'finance');
@@ -57,8 +57,8 @@ async function listView(visit: OperatorVisit, mistake?: string, typed?: URLSearc
     shown.length === 0
       ? empty(
           'No reconciliation is stored',
-          html`${mayMake && 'The form below, or '}the command <code>tollbook reconcile</code> compares the
-            ledger with the chains for a period, and stores its report here.`,
+          html`${mayMake ? 'The form below, and the' : 'The'} command <code>tollbook reconcile</code>, compare
+            the ledger with the chains for a period and store the report here.`,
         )
       : tableSheet('Stored reports', columns, shown)
   }
@@ -165,7 +165,7 @@ function verdictOf(report: ReportJson, open: number): Html {
 }
 
 const completenessTexts = {
-  balance: 'logs and balances agree',
+  balance: 'its logs and balances agree with each other',
   two_passes: 'every log was read twice',
   sample: 'the node has no state to compare the logs with',
 } as const;

@@ -213,16 +213,28 @@ async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: 
   return booksView(site, refundsPath, `Refund ${(params['digest'] ?? '').slice(0, 10)}`, body, {
     up: [refundsPath, 'Refunds due'],
     heading: html`Refund of payment ${shortId(of.quoteDigest, 'the digest of the quote')}`,
-    beside: reason === undefined ? badge('not due') : badge('due', 'bad'),
+    beside: refundBadge(state),
     mistake,
     scripts: ['refund.js'],
   });
+}
+
+function refundBadge(state: PaymentState): Html {
+  if (state.refunding) return badge('being sent', 'warn');
+  if (state.isRefunded) return badge('refunded', 'good');
+  return refundReason(state) === undefined ? badge('not due') : badge('due', 'bad');
 }
 
 /** What is owed, in one sentence. */
 function owedNotice(state: PaymentState): Html {
   const reason = refundReason(state);
   const last = state.refunds.at(-1);
+  // what to do is said by the notice of what is being sent
+  if (state.refunding && state.refunding.transaction === undefined)
+    return html`<p class="notice warn" role="alert">
+      Do not send it again: it is not known whether the refund of
+      ${tokenAmount(state.refunding.amount, state.payment)} was sent.
+    </p>`;
   if (reason !== undefined)
     return html`<p class="notice bad">
       ${tokenAmount(remainingAtoms(state), state.payment)} are due to the payer:
@@ -241,12 +253,12 @@ function factsOf(state: PaymentState, quoteDigest: string): Html {
   const reason = refundReason(state);
   const by = (transaction: string): Html => html` by ${transactionWithLink(network, transaction)}`;
   return html`<section class="sheet">
-    <h2>What is owed</h2>
+    <h2>${state.isRefunded ? 'What was owed' : 'What is owed'}</h2>
     ${factList([
       ['Left to refund', html`${tokenAmount(remainingAtoms(state), payment)} on ${networkName(network)}`],
       ['Paid', [tokenAmount(BigInt(payment.amount), payment), settled && by(settled.transaction)]],
       ['To', html`${shortId(payer, 'the payer')} <span class="hint">the payer</span>`],
-      ['Why', reason === undefined ? 'No refund is due.' : (refundReasonTexts[reason] ?? reason)],
+      ...(reason === undefined ? [] : [['Why', refundReasonTexts[reason] ?? reason] as [string, string]]),
       ...refunds.map(({ amount, transaction }): [string, Html[]] => [
         'Refunded',
         [tokenAmount(amount, payment), by(transaction)],

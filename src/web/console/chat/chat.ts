@@ -46,7 +46,7 @@ function upstreamsNotice({ models, health }: ChatContext): Html | false {
   return failing.length === 0
     ? noticeOf({
         tone: 'good',
-        text: 'No model is without an upstream: no circuit breaker is open for all of one.',
+        text: 'No model has lost all its upstreams.',
       })
     : noticeOf({
         tone: 'bad',

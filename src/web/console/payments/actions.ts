@@ -137,7 +137,9 @@ export async function actionForms(
   const isWaiting = isDead || call?.status === 'ready';
   if (!isOpen && !isWaiting) return undefined;
   const requeue = isDead ? await checkRequeue(visit.site.ledger, call.callId) : undefined;
-  const left = payment?.isRefunded ? 'Its payment was refunded.' : 'Its refund is due then.';
+  const left = payment?.isRefunded
+    ? 'Its payment was refunded.'
+    : 'Its refund is due, until it is sent or the call is completed.';
   const at = (action: string): string => `/console/payments/${digest}/${action}`;
   return html`<section class="sheet">
     <h2>Actions</h2>
