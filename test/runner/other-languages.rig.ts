@@ -32,7 +32,7 @@ function startGateway(
   return startTestGateway({
     database,
     chain,
-    tables: `[[runners]]\nservices = [1]\n${mode}\ntoken = "env:RUNNER_TOKEN"\n[delivery]\nbackoff_cap_ms = 1`,
+    tables: `[[runners]]\nservices = [1]\n${mode}\ntoken = "env:RUNNER_TOKEN"\n[delivery]\n# a runner may be away for seconds\nbackoff_cap_ms = 100\nmax_attempts = 1000`,
     ...(more.bind === undefined ? {} : { bind: more.bind }),
   });
 }

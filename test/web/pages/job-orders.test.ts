@@ -195,7 +195,9 @@ test.skipIf(!hasBrowser)('a user sees the calls that the wallet has paid for, th
   const latest = async (beforeSeq: number | undefined, limit: number) =>
     (await listLatestPayments(site.database.pool, { payer }, beforeSeq, limit)).rows;
   await eventually(async () =>
-    expect((await latest(undefined, 9)).map((row) => row.quote_digest)).toEqual(digests),
+    expect((await latest(undefined, 9)).map((row) => [row.quote_digest, row.state])).toEqual(
+      digests.map((digest) => [digest, 'completed']),
+    ),
   );
   const [newest] = await latest(undefined, 1);
   expect((await latest(newest?.seq, 9)).map((row) => row.quote_digest)).toEqual(digests.slice(1));

@@ -180,7 +180,7 @@ describe.skipIf(!hasBrowser)('a visitor with a wallet', () => {
     expect(await buyer.paid()).toBe(0n);
     await page.goto('/jobs/1/4');
     await page.getByText('each signs its request in addition to the payment').waitFor();
-    await check(page);
+    await page.getByText('from a program that signs for its caller').waitFor();
     expect(await payButton(page).count()).toBe(0);
     await page.getByText('A page cannot do that: use a program.').waitFor();
   });
@@ -237,12 +237,12 @@ describe.skipIf(!hasBrowser)('a result', () => {
     expect(file.headers.get('x-content-type-options')).toBe('nosniff');
   });
 
-  test('that no runner could make leaves a receipt that says that a refund is due', async () => {
+  test('that no runner could make leaves a receipt that says who does what now', async () => {
     const site = await startJobsSite(chain, () => ({ status: 400, body: 'no' }));
     const buyer = await openBuyer(site);
     await order(buyer.page, 'impossible');
     await payButton(buyer.page).click();
-    await buyer.page.getByText('until then a refund is due').waitFor();
+    await buyer.page.getByText('the operator runs it again or pays you back').waitFor();
     await buyer.tour.look('jobs-dead-letter');
     expect(site.runner.deliveries).toHaveLength(1);
   });

@@ -139,7 +139,7 @@ describe.skipIf(!hasBrowser)('nothing is charged, and the page says what to do, 
     await chain.mint(poor.address.toLowerCase() as `0x${string}`, 4_000_001n);
     customer.wallet.otherwise.set('eth_requestAccounts', () => [poor.address]);
     expect(await pressAndRead(customer)).toBe(
-      'Your wallet has 4.000001 USDC on Local chain 84532, and 10 USDC are needed: 5.999999 USDC are missing. Nothing was charged. Send them to the wallet, or choose another token.',
+      'Your wallet has 4.000001 USDC on Local chain 84532, and 10 USDC are needed: 5.999999 USDC are missing. Nothing was charged. Send them to the wallet, or choose another token or a smaller amount.',
     );
     expect(signatures(customer.wallet)).toBe(0);
     await startTour(customer.tab).look('credit-top-up-short');

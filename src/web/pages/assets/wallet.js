@@ -83,7 +83,7 @@ export async function choose(purchase, { accepts }, provider, payer, show) {
   const missing = BigInt(short.amount) - has;
   throw stop(
     `Your wallet has ${amountText(has, terms)} on ${networkText(purchase, short.network)}, and ${amountText(short.amount, terms)} are needed: ${amountText(missing, terms)} are missing.`,
-    'Send them to the wallet, or choose another token.',
+    'Send them to the wallet, or choose another token or a smaller amount.',
   );
 }
 

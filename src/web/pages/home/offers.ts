@@ -39,7 +39,14 @@ export function offerSections(visit: Visit, { jobs, routes, models }: Offers): H
     curlFor(site.publicUrl(), name, price !== undefined || anonymousPerDay === 0);
   return html`${
     context &&
-    html`${section('Jobs', 'Paid by the call from a wallet: curl shows the offer, and charges nothing.', jobs, jobItem(context), '/jobs')}
+    html`${section(
+      'Jobs',
+      html`Paid by the call from a wallet: curl shows the offer, and charges nothing. Where it names the file
+        <code>input</code>, put the input there first.`,
+      jobs,
+      jobItem(context),
+      '/jobs',
+    )}
     ${section('Paid APIs', 'Paid by the request from a wallet: curl shows the offer, and charges nothing.', routes, jobItem(context), '/jobs')}`
   }
   ${section('Models', html`Paid by the token from your credit, with a key in <code>TOLLBOOK_KEY</code>.`, models, (model) => modelItem(model, currency, curl(model)), '/v1/models')}`;

@@ -124,12 +124,13 @@ function routeSection({ methods }: RouteConfig, url: string, command: string): H
 
 function inputSection(job: Job, shown: JobForm): Html {
   const { form, formId } = shown;
-  if (form.kind === 'none')
+  if (form.kind === 'none' || !isPayableHere(job))
     return html`<section class="sheet">
       <h2>What it takes</h2>
       <p>
-        It takes <code>${form.contentType}</code>, which a form cannot make. Send it with a program:
-        <a href="/docs">the API</a> says how.
+        It takes <code>${form.contentType}</code>,
+        ${form.kind === 'none' ? 'which a form cannot make' : 'from a program that signs for its caller'}.
+        Send it with a program: <a href="/docs">the API</a> says how.
       </p>
     </section>`;
   return html`<section class="sheet">

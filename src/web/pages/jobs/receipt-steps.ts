@@ -81,7 +81,7 @@ const standings: Readonly<Record<State, Standing>> = {
     label: 'not delivered',
     headline: 'Paid, without a result',
     tone: 'bad',
-    text: 'No runner could do it. The operator has the call, and delivers it again or pays it back: until then a refund is due.',
+    text: 'No runner could do it. You need do nothing: the operator runs it again or pays you back, and this receipt shows it.',
     done: 2,
     isFailed: true,
   },

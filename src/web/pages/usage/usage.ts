@@ -65,7 +65,7 @@ async function whatNext({ site, visitor }: SignedInVisit) {
 }
 
 function refusedView({ query }: SignedInVisit): View {
-  const mistake = 'At most 400 days, the first one not after the last, as in 2026-11-23.';
+  const mistake = 'Choose two days that exist, the first not after the last, and at most 400 days.';
   const body = html`<div class="head"><h1>Usage</h1></div>
     <form method="get" action="/usage" class="sheet">
       ${field({ label: 'First day', name: 'from', type: 'date', value: typedDay(query, 'from'), error: mistake })}
