@@ -1,4 +1,4 @@
--- What auditors read in SQL (docs/finance/audit.md). A view gives nobody a right: its reader needs that of each table (security_invoker),
+-- What auditors read in SQL (docs/finance/audit.md). A view gives no rights: its reader needs that of each table (security_invoker),
 -- and the role of readers has none to secrets and to what clients sent and got.
 
 comment on schema audit is 'Views for people: docs/finance/audit.md explains them.';

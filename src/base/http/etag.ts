@@ -36,24 +36,24 @@ export async function withCompressed(file: TaggedFile): Promise<TaggedFile> {
 
 /** Sends a body, or 304 if the client has it already. */
 export function sendTagged(request: FastifyRequest, reply: FastifyReply, file: TaggedFile): FastifyReply {
-  const { etag, compressed = [] } = file;
+  const { etag } = file;
   reply.header('etag', etag).header('cache-control', 'no-cache');
-  if (compressed.length > 0) reply.header('vary', 'Accept-Encoding');
-  if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send();
+  if (matches(request.headers['if-none-match'], etag)) return varying(reply, file).code(304).send();
   return sendBody(request, reply, file);
 }
 
 /** Sends a body in the first coding that the client takes. */
-export function sendBody(
-  { headers }: FastifyRequest,
-  reply: FastifyReply,
-  { body, type, compressed = [] }: TaggedFile,
-): FastifyReply {
-  reply.type(`${type}; charset=utf-8`);
-  if (compressed.length > 0) reply.header('vary', 'Accept-Encoding');
+export function sendBody({ headers }: FastifyRequest, reply: FastifyReply, file: TaggedFile): FastifyReply {
+  const { body, type, compressed = [] } = file;
+  varying(reply, file).type(`${type}; charset=utf-8`);
   const taken = takenCodings(headers['accept-encoding']);
   const chosen = compressed.find(({ coding }) => taken.has(coding));
   return chosen ? reply.header('content-encoding', chosen.coding).send(chosen.body) : reply.send(body);
+}
+
+/** For caches: a file with codings differs with what the client takes, and so does its 304. */
+function varying(reply: FastifyReply, { compressed = [] }: TaggedFile): FastifyReply {
+  return compressed.length > 0 ? reply.header('vary', 'Accept-Encoding') : reply;
 }
 
 /** Those with a weight of zero are refused. */

@@ -44,7 +44,7 @@ export function activeGeneration(db: LedgerDatabase) {
     .where(({ ref }) => ref('is_active'));
 }
 
-/** Of a call: its payment was not wholly refunded, by the read model. A dead letter that was needs nobody any more. */
+/** Of a call: its payment was not wholly refunded, by the read model. A dead letter that was needs no operator any more. */
 export function isNotRefunded(db: LedgerDatabase) {
   return ({ exists, not, selectFrom }: ExpressionBuilder<LedgerSchema, 'tollbook.call'>) =>
     not(

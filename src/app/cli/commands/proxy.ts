@@ -93,7 +93,7 @@ async function startProxy(dir: string, request: Request, stops: (() => Promise<u
 const peersPatienceMs = 10_000;
 const askEveryMs = 500;
 
-/** A seller who sees only this terminal must know that nobody can pay yet. */
+/** A seller who sees only this terminal must know that clients cannot pay yet. */
 async function warnOfPeers(
   gatewayUrl: string,
   { facilitatorUrl, rpcUrl }: Payment,
@@ -106,7 +106,7 @@ async function warnOfPeers(
     await pause(askEveryMs);
   }
   say(
-    `Warning: nobody can pay yet. The facilitator ${facilitatorUrl} or the RPC ${rpcUrl} gives no useful answer; ${path.relative('.', logFile)} says more.`,
+    `Warning: clients cannot pay yet. The facilitator ${facilitatorUrl} or the RPC ${rpcUrl} gives no useful answer; ${path.relative('.', logFile)} says more.`,
   );
 }
 

@@ -143,7 +143,7 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
   const mayAct = includesRole(visit.operator.role, 'finance');
   const body = html`<p class="notice ${isOpen ? 'bad' : 'good'}">
       ${breakTexts[itemClass] ?? 'Ledger and chain differ.'}
-      ${isOpen ? 'Nobody has explained it.' : `${said.at(-1)?.data.operator ?? ''} has explained it.`}
+      ${isOpen ? 'No operator has explained it.' : `${said.at(-1)?.data.operator ?? ''} has explained it.`}
     </p>
     ${mayAct && html`<div class="grid pair">${recordForm(visit, found, stored.report, typed)} ${explainForm(visit, typed)}</div>`}
     <section class="sheet">

@@ -1,4 +1,5 @@
 import { reasonOf } from '../../../base/config/files.ts';
+import { late, within } from '../../../base/runtime/within.ts';
 import { CheckpointError, parseVerifierKey } from '../../../base/values/log/checkpoint.ts';
 import { parsePeriod, type Period, type PeriodRefusalCode } from '../../../base/values/period.ts';
 import { chainIdOf } from '../../../base/values/primitives.ts';
@@ -75,19 +76,14 @@ export function reconcileAction(
         else if (run === own) run = undefined;
         return result;
       });
-    const done = await Promise.race([made, later(answeredMs)]);
-    if (done?.kind === 'failed') {
+    const done = await within(answeredMs, made);
+    if (done === late) return { kind: 'redirect', to: booksPath };
+    if (done.kind === 'failed') {
       if (run === own) run = undefined;
       return refused(done.why);
     }
-    return done
-      ? { kind: 'redirect', to: `${booksPath}/reconciliations/${done.id}`, notice: 'reconciled' }
-      : { kind: 'redirect', to: booksPath };
+    return { kind: 'redirect', to: `${booksPath}/reconciliations/${done.id}`, notice: 'reconciled' };
   });
-}
-
-function later(ms: number): Promise<undefined> {
-  return new Promise((resolve) => void setTimeout(() => resolve(undefined), ms).unref());
 }
 
 async function make(visit: OperatorVisit, period: Period): Promise<Made> {

@@ -18,7 +18,7 @@ import { exportsAndClose } from './periods.ts';
 import { breakPages, itemsTable } from './breaks.ts';
 import { booksPath, booksView, hashText, words } from './books-view.ts';
 import { reconcileAction, reconcileAgain, reconcileForm, runNotice } from './make-reconciliation.ts';
-import { countOpenBreaks, openBreaksOf, readReport, reportOf, type StoredReport } from './stored-report.ts';
+import { openBreaksOf, readReport, reportOf, type StoredReport } from './stored-report.ts';
 
 const shownRows = 50;
 /** Open items of a class that are shown; the report has more. */
@@ -84,7 +84,8 @@ async function lastNotice({ site }: OperatorVisit, { id, to }: ReconciliationRow
   return open === 0
     ? html`<p class="notice good">${last} leaves no break to explain.</p>`
     : html`<p class="notice bad">
-        ${last} has ${open === 1 ? '1 break that nobody has' : `${open} breaks that nobody has`} explained.
+        ${last} has ${open === 1 ? '1 break that no operator has' : `${open} breaks that no operator has`}
+        explained.
       </p>`;
 }
 
@@ -108,7 +109,7 @@ export async function runView(visit: OperatorVisit, mistake?: string): Promise<V
   if (!stored) return notFound('reconciliation');
   const { id, report, sha256 } = stored;
   const { period, breaks, breaks_explained: explained } = report;
-  const open = breaks === 0 ? 0 : await countOpenBreaks(visit.site.ledger.pool, id);
+  const open = await openBreaksOf(visit.site.ledger.pool, report);
   const beside = html`<span class="inline"
     >${resultBadge(report.result, open === 0)}
     <a class="button plain" href="${booksPath}/reconciliations/${id}/report.json"

@@ -52,8 +52,8 @@ function ofPayment(payment: PaymentState, events: readonly RecordedEvent[]): Tol
     case 'settlement_unknown':
       return {
         tone: 'warn',
-        text: html`Nobody knows yet whether ${sum} was paid${why}: sent ${begun}. The gateway asks the chain
-        again and again.`,
+        text: html`It is not known yet whether ${sum} was paid${why}: sent ${begun}. The gateway asks the
+        chain again and again.`,
       };
     case 'settlement_failed':
       return { tone: 'bad', text: html`Not paid: the payment of ${sum} failed${why}, ${begun}.` };

@@ -58,7 +58,7 @@ console.log(answer.status, receipt, token);`,
 };
 
 /** A word of a shell that means nothing but itself. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 

@@ -9,6 +9,7 @@ import { copyButton, factList, personName, type Column, table } from '../element
 import { walletNetworks } from '../known-networks.ts';
 import type { View } from '../visit.ts';
 import { jobBadges, jobName, jobPath, jobTitle } from './catalogue.ts';
+import { quoted } from './commands.ts';
 import { formMembers, type Member } from './form-parts.ts';
 import { noMistakes } from './form-values.ts';
 import { memberControls, mistakeSummary, type Typed, wholeControl } from './form-view.ts';
@@ -95,12 +96,12 @@ const topUpNotice = html`<section class="sheet">
 /** Asks for the offer with curl: without a payment a job answers with it. */
 export function offerCommand(publicUrl: string, job: Job): string {
   const [method = 'POST'] = job.route?.methods ?? [];
-  const start = `curl -i ${method === 'GET' ? '' : `-X ${method} `}'${jobUrl(publicUrl, job)}'`;
+  const start = `curl -i ${method === 'GET' ? '' : `-X ${method} `}${quoted(jobUrl(publicUrl, job))}`;
   if (job.route) return start;
   const form = inputFormOf(job, true);
   const example = exampleOf(job, form);
-  const isShort = example !== '' && example.length < 200 && !example.includes("'");
-  return `${start} -H 'content-type: ${form.contentType}' ${isShort ? `-d '${example}'` : '--data-binary @input'}`;
+  const isShort = example !== '' && example.length < 200;
+  return `${start} -H ${quoted(`content-type: ${form.contentType}`)} ${isShort ? `-d ${quoted(example)}` : '--data-binary @input'}`;
 }
 
 /** What a program sends to a path on sale; no form can send it. */
