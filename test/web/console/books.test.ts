@@ -110,7 +110,7 @@ test('finance records what a break is on its page and reconciles the period agai
     expect(formsIn((await viewer.get(page)).text).map((form) => form.action)).toEqual(['/console/sign-out']);
 });
 
-test('a reconciliation whose end is not recorded is said to be lost or made elsewhere, until one of the same or a later one ends', async () => {
+test('a reconciliation whose end is not recorded is said to be lost or made elsewhere, until its end or a newer report is stored', async () => {
   const { site, period } = await startWithBreak();
   const ada = await signInOperator(site, { role: 'finance' });
   const ledger = { lane: laneOn(site.database) };
