@@ -17,6 +17,11 @@ export interface Attestation extends TreeHead {
   readonly owed: OwedSummary;
 }
 
+/** The stream of a verifier's attestations. A hash: a name may have characters that no stream's name has. */
+export function attestationStream(verifierName: string): string {
+  return `attestation:${createHash('sha256').update(verifierName).digest('hex').slice(0, 16)}`;
+}
+
 export interface OwedSummary {
   readonly count: number;
   /** Base64. */

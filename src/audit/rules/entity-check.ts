@@ -1,3 +1,4 @@
+import { attestationStream } from './attestation.ts';
 import { costMicros, mostMicros, type PriceData, priceOfData } from '../../base/values/price.ts';
 import { type Posting, postingOf } from '../../accounts/rules/credit/postings.ts';
 import { costTerms } from '../../base/values/transaction-cost.ts';
@@ -106,6 +107,7 @@ function termsText(data: CostData): string {
 
 function isOfStream({ data }: LedgerEvent, kind: EntityKind, stream: string): boolean {
   const id = idOf(data, kind);
+  if ('note' in data) return stream === attestationStream(data.note.split('\n')[0] ?? '');
   return id === undefined ? stream.startsWith(`${kind}:`) : stream === `${kind}:${id}`;
 }
 
@@ -135,6 +137,8 @@ function idOf(data: LedgerEvent['data'], kind: EntityKind): string | number | un
       return 'session_id' in data ? data.session_id : undefined;
     case 'recovery':
       return 'generation' in data ? data.generation : undefined;
+    case 'attestation':
+      return undefined;
   }
 }
 

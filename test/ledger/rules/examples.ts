@@ -147,11 +147,6 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
     quote_digest: digest,
     operator: 'ada',
   },
-  operator_attestation_recorded: {
-    size: 41,
-    note: `audit.example/tollbook\n41\n${'A'.repeat(43)}=\nrefunds-due 1 ${'B'.repeat(43)}=\n\n— audit.example/tollbook AAAA\n`,
-    operator: 'ada',
-  },
   operator_period_closed: {
     from_ms: Date.parse('2026-10-01'),
     to_ms: Date.parse('2026-11-01'),

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import {
   type Attestation,
+  attestationStream,
   openAttestation,
   owedSummary,
   signAttestation,
@@ -23,7 +24,6 @@ import { findUnlistedRefunds } from '../refunds/list-refunds-due.ts';
 import {
   type Attested,
   attestationIn,
-  attestationStream,
   findBroken,
   foldOwed,
   readAttested,

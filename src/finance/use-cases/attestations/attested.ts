@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import {
   type Attestation,
+  attestationStream,
   isOwedAsAttested,
   openAttestation,
   type Owed,
@@ -29,11 +29,6 @@ export type AttestedAnswer =
   | { readonly kind: 'none' }
   /** After the first `size` events other refunds were due than the read models and the events say. */
   | { readonly kind: 'contradicted'; readonly size: number };
-
-/** The stream of a verifier's attestations. A hash: a name may have characters that no stream's name has. */
-export function attestationStream(verifierName: string): string {
-  return `attestation:${createHash('sha256').update(verifierName).digest('hex').slice(0, 16)}`;
-}
 
 /** The attestation of the most events that this verifier has signed, and whether the refunds that it counts are those of the read models. */
 export async function readAttested(pool: pg.Pool, verifier: NoteVerifier): Promise<AttestedAnswer> {

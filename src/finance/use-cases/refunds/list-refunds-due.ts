@@ -128,9 +128,9 @@ const streamsAtOnce = 1_000;
  * has them, by the events that started them. Reads the types of all events, and whole streams if a refund may be due; with an attestation of
  * the events after it alone.
  */
-export function findUnlistedRefunds(pool: pg.Pool, since?: Attested): Promise<number[]> {
+export function findUnlistedRefunds(pool: pg.Pool, attested?: Attested): Promise<number[]> {
   return withStoredRows(pool, async (snapshot) => {
-    const streams = await findStreamsThatMayOwe(snapshot, since?.size);
+    const streams = await findStreamsThatMayOwe(snapshot, attested?.size);
     const unlisted: number[] = [];
     for (let at = 0; at < streams.length; at += streamsAtOnce) {
       const read = await readStreamsUpTo(

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import { signAttestation } from '../../../../src/audit/rules/attestation.ts';
+import { attestationStream, signAttestation } from '../../../../src/audit/rules/attestation.ts';
 import { isAsSealed } from '../../../../src/audit/use-cases/log/changed-events.ts';
 import { projectToHead } from '../../../../src/audit/use-cases/projections/project.ts';
 import { noteSigner, parseVerifierKey } from '../../../../src/base/values/log/checkpoint.ts';
@@ -12,7 +12,7 @@ import {
   listAttestations,
   recordAttestation,
 } from '../../../../src/finance/use-cases/attestations/attest.ts';
-import { attestationStream, readAttested } from '../../../../src/finance/use-cases/attestations/attested.ts';
+import { readAttested } from '../../../../src/finance/use-cases/attestations/attested.ts';
 import {
   findUnlistedRefunds,
   listRefundsDue,
