@@ -349,10 +349,11 @@ STEPS = {
     "operator_period_closed": ("period", {None, "recorded"}, "recorded"),
     "operator_period_reviewed": ("period", {None, "recorded"}, "recorded"),
     "operator_period_reopened": ("period", {None, "recorded"}, "recorded"),
+    "operator_attestation_recorded": ("attestation", {None, "recorded"}, "recorded"),
     "ledger_recovered": ("recovery", {None}, "recovered"),
     "network_searched": ("recovery", {"recovered"}, None),
 }
-IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id", "recovery": "generation", "transfer": None, "cost": None, "break": "break_id"}
+IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id", "recovery": "generation", "transfer": None, "cost": None, "break": "break_id", "attestation": None}
 # which side of an account loses and which one gets; the others are the operator's, and may go below zero
 POSTINGS = {
     "credit_granted": ("granted", "available"),
@@ -458,7 +459,7 @@ class Ledger:
                 raise Wrong(f"{kind} belongs to a quote, but this is not the stream of a quote")
             return
         entity, before, after = STEPS[kind]
-        named = place_of(data) if entity == "transfer" else f"{data['network'].split(':')[1]}:{data['transaction']}" if entity == "cost" else "books" if entity == "period" else data.get(IDS[entity])
+        named = place_of(data) if entity == "transfer" else f"{data['network'].split(':')[1]}:{data['transaction']}" if entity == "cost" else "books" if entity == "period" else None if entity == "attestation" else data.get(IDS[entity])
         if stream != f"{entity}:{named}" if named is not None else not stream.startswith(f"{entity}:"):
             raise Wrong(f"the data of {kind} do not match the entity of its stream")
         step = self.steps.get(stream)

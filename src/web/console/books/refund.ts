@@ -105,7 +105,8 @@ export function refundPages(console: Console, jobs: () => JobsContext): void {
     if (!of) return data(404, 'There is no such payment. Nothing was sent.');
     if (evidence !== undefined && !operatorTextPattern.test(evidence)) return data(400, evidenceMistake);
     const by = { ...of, sender, evidence, operator: visit.operator.name };
-    const started = await startRefund(visit.site.ledger, by, jobs().chains);
+    const { chains, config } = jobs();
+    const started = await startRefund(visit.site.ledger, by, chains, config.log?.attestedBy);
     if (started.kind === 'refused')
       return data(409, `${sendMistakes[started.code]} Nothing was sent by this page.`);
     return { kind: 'data', status: 200, json: { network: started.network, call: started.call } };
