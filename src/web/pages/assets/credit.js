@@ -27,7 +27,10 @@ async function prepare(_path, form, terms) {
     );
   if (answer.status === 422) throw stop((await answer.json()).error);
   if (!answer.ok) throw stop(`The gateway answered with status ${answer.status}.`, 'Try again later.');
-  return { ...(await answer.json()), terms: { ...terms, amount: String(BigInt(terms.amount) * BigInt(units)) } };
+  return {
+    ...(await answer.json()),
+    terms: { ...terms, amount: String(BigInt(terms.amount) * BigInt(units)) },
+  };
 }
 
 const creditDecimals = 6;

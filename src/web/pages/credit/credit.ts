@@ -203,7 +203,14 @@ function topUpSection(visit: SignedInVisit): Html | undefined {
       more: html`<p class="units">
         <label
           >How many of it
-          <input type="number" name="units" min="1" max="${mostTopUpUnits}" step="1" value="1" required /></label
+          <input
+            type="number"
+            name="units"
+            min="1"
+            max="${mostTopUpUnits}"
+            step="1"
+            value="1"
+            required /></label
         ><output data-total data-currency="${currency}"></output>
       </p>`,
       button: 'Pay with your wallet',
@@ -211,7 +218,8 @@ function topUpSection(visit: SignedInVisit): Html | undefined {
       without: html`<p>
           Topping up here needs JavaScript and a wallet in this browser. A program pays over x402: that credit
           belongs to the account of the wallet that pays, to which you sign in with it. The body
-          <code>{"units": 5}</code> buys five times as much, up to ${mostTopUpUnits}. <a href="/docs">How to pay</a>
+          <code>{"units": 5}</code> buys five times as much, up to ${mostTopUpUnits}.
+          <a href="/docs">How to pay</a>
         </p>
         <ul>
           ${payables.map(

@@ -123,12 +123,14 @@ describe('a top-up whose body is an order', () => {
     ],
     [
       'another made',
-      (accountId, salt) => writeTopUpOrder(['another secret'], { accountId, units: 1, expiresAt: 4_000_000_000 }, salt),
+      (accountId, salt) =>
+        writeTopUpOrder(['another secret'], { accountId, units: 1, expiresAt: 4_000_000_000 }, salt),
       /has not made this order/,
     ],
     [
       'is too old',
-      (accountId, salt) => writeTopUpOrder([identitySecret], { accountId, units: 1, expiresAt: 1_000_000_000 }, salt),
+      (accountId, salt) =>
+        writeTopUpOrder([identitySecret], { accountId, units: 1, expiresAt: 1_000_000_000 }, salt),
       /too old/,
     ],
     ['is not whole', () => 'tollbook-top-up:1:', /has not made this order/],

@@ -40,6 +40,16 @@ async function amountsFor(gateway: TopUpGateway, body: string): Promise<string[]
   return offerOf(await gateway.post(topUpJob, { body })).accepts.map(({ amount }) => amount);
 }
 
+type Body = (orderOf: (units: number) => string) => string;
+const order =
+  (units: number): Body =>
+  (orderOf) =>
+    orderOf(units);
+const json =
+  (units: number): Body =>
+  () =>
+    `{"units":${units}}`;
+
 describe('a top-up of several units', () => {
   test('that an order names costs and credits exactly as many times one, on every record', async () => {
     const { gateway, browser, accountId, orderOf } = await startWithUser();
@@ -75,16 +85,6 @@ describe('a top-up of several units', () => {
     await expectBooks(gateway.database);
   });
 
-  type Body = (orderOf: (units: number) => string) => string;
-  const order =
-    (units: number): Body =>
-    (orderOf) =>
-      orderOf(units);
-  const json =
-    (units: number): Body =>
-    () =>
-      `{"units":${units}}`;
-
   test.each<[string, Body, Body]>([
     ['one unit, with an order of two', order(1), order(2)],
     ['two units, with an order of one', order(2), order(1)],
@@ -116,7 +116,8 @@ describe('a top-up of several units', () => {
     const offer = offerOf(await gateway.post(topUpJob, { body }));
     const cheap = { ...offer, accepts: offer.accepts.map((one) => ({ ...one, amount: '10000000' })) };
     const payment = await signOffer(cheap, { account, signed: { nonce: sha256(body) } });
-    expect((await gateway.post(topUpJob, { body, headers: header(payment) })).status).toBe(402);
+    const refused = await gateway.post(topUpJob, { body, headers: header(payment) });
+    expect([refused.status, refused.json.reason]).toEqual([402, 'matches_no_option']);
     expect(await chain.balance(payer)).toBe(100_000_000n);
   });
 
@@ -124,7 +125,12 @@ describe('a top-up of several units', () => {
     const { gateway, orderOf } = shared();
     const { account, payer } = await fundedWallet(chain);
     const body = orderOf(2);
-    const asked = { serviceId: 9, jobIndex: 0, requester: zeroAddress, inputsHash: inputsHashOf(Buffer.from(body)) };
+    const asked = {
+      serviceId: 9,
+      jobIndex: 0,
+      requester: zeroAddress,
+      inputsHash: inputsHashOf(Buffer.from(body)),
+    };
     const issued = await gateway.quotes?.issue(asked);
     if (issued?.kind !== 'issued') throw new Error('no quote was issued');
     const path = issued.endpoint.slice(new URL(issued.endpoint).origin.length);
@@ -136,7 +142,8 @@ describe('a top-up of several units', () => {
     const extra = { ...accepted.extra, quoteDigest: issued.digest };
     const offer = { ...offerOf(named), accepts: [{ ...accepted, extra }, ...others] };
     const payment = await signOffer(offer, { account, signed: { nonce: sha256(body) } });
-    expect((await gateway.post(topUpJob, { body, headers: header(payment) })).status).toBe(402);
+    const refused = await gateway.post(topUpJob, { body, headers: header(payment) });
+    expect([refused.status, refused.json.reason]).toEqual([402, 'inputs_hash_mismatch']);
     expect(await chain.balance(payer)).toBe(100_000_000n);
   });
 
