@@ -628,7 +628,7 @@ class Ledger:
             (self.of_contracts.add if data.get("signed_by") == "contract" else self.of_contracts.discard)(stream)
         elif kind == "settlement_started":
             self.start(stream, mine, data["payment"], data.get("payment_id"), "upstream" in data)
-            self.check_order(mine, data)
+            self.check_order(mine, stream, data)
             self.check_binding(stream, data["payment"]["payer"], data.get("body_keccak256"))
         elif kind in PAYMENT_MOVES:
             self.move_payment(stream, kind, data, mine)
@@ -739,7 +739,7 @@ class Ledger:
             if signer_of(authorization_digest(payment), signature) != payment["payer"]:
                 raise Wrong("the signature is not the payer's")
 
-    def check_order(self, mine, data):
+    def check_order(self, mine, stream, data):
         order = data.get("top_up_order")
         if order is None:
             return
@@ -747,8 +747,12 @@ class Ledger:
         digest = "0x" + hashlib.sha256(order.encode()).hexdigest()
         if data["body_sha256"] != digest or payment["nonce"] != digest:
             raise Wrong("the top-up order is not the body that its payer has signed")
+        _, version, account, units = order.split(":")[:4]
+        inputs = self.bindings.get(stream, ("0x0", "0x0"))[1]
+        if version == "2" and (inputs != "0x" + keccak256(order.encode()).hex() or int(payment["amount"]) % int(units)):
+            raise Wrong("the quote is not for this order of several top-ups")
         name = (payment["network"], payment["asset"], payment["payer"], payment["nonce"])
-        mine[name]["credit_for"] = int(order.split(":")[2])
+        mine[name]["credit_for"] = int(account)
 
     def check_binding(self, quote, payer, body):
         requester, inputs = self.bindings.get(quote, ("0x0", "0x0"))
