@@ -22,7 +22,8 @@ export async function sign(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(bookCommands['attestations sign'], args);
   const [name = ''] = positionals;
   const { key, out, pubkey, whole: isWhole } = values;
-  if (!originPattern.test(name))
+  // the ledger keeps it for ever, so it must not be an e-mail address
+  if (!originPattern.test(name) || name.includes('@'))
     throw new ArgumentError(
       'name the verifier: tollbook attestations sign NAME, such as audit.example/tollbook',
     );

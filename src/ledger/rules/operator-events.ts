@@ -141,7 +141,7 @@ export const operatorEvents = {
     ...recordOnly,
     schema: z.strictObject({
       size: count.min(1),
-      note: z.string().regex(/^[\n -~—]{1,4096}$/),
+      note: z.string().regex(/^[\n -?A-~—]{1,4096}$/),
       operator: operatorName,
     }),
     transition: { of: 'entity', kind: 'attestation', from: ['none', 'recorded'], to: 'recorded' },
