@@ -8,7 +8,7 @@ import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { listingStatus } from '../../../jobs/use-cases/listings.ts';
 import { type RateStatus, rateStatus } from '../../../jobs/use-cases/rates.ts';
 import { ageText, badge, type Column, factList } from '../../pages/elements.ts';
-import { networkName } from '../words.ts';
+import { networkName } from '../../pages/known-networks.ts';
 
 /** The rate of every accepted token: from where, and how old. */
 export function ratesSheet({ rates }: JobsContext): Html {

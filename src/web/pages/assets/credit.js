@@ -1,7 +1,6 @@
 // Topping up from the page of credit.
 
 import { amountText } from './amounts.js';
-import { showLocalTimes } from './pages.js';
 import { bindPayForm } from './pay-form.js';
 import { stop } from './wallet.js';
 
@@ -50,7 +49,6 @@ async function showNewState() {
     const next = now.querySelector(part);
     if (!shown || !next) return false;
     shown.replaceWith(document.adoptNode(next));
-    showLocalTimes(next);
   }
   return true;
 }

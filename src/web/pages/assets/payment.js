@@ -181,7 +181,7 @@ async function send(purpose, { path, contentType, body, header }, show) {
       show(
         'send',
         'waiting',
-        'The gateway cannot be reached. The same payment is sent again until its outcome is known: there is nothing to sign, and it is charged once.',
+        `The gateway cannot be reached. The same payment is sent again until its outcome is known: there is nothing to sign, and it is charged once. ${whenClosed}`,
       );
       await pause(pauseMs);
       continue;
@@ -191,11 +191,15 @@ async function send(purpose, { path, contentType, body, header }, show) {
       forget(purpose);
       throw stop(text);
     }
-    show('send', 'waiting', `${text} This page does so.`);
+    show('send', 'waiting', `${text} This page sends the same payment again. ${whenClosed}`);
     const afterSecs = Number(answer.headers.get('retry-after'));
     await pause(afterSecs > 0 ? Math.min(afterSecs * 1_000, longestPauseMs) : pauseMs);
   }
 }
+
+/** The browser keeps a payment that was signed. */
+const whenClosed =
+  'If you close this page, this browser keeps the payment and continues with it when you open the page again.';
 
 const ends = {
   dead_lettered:
@@ -207,7 +211,11 @@ const ends = {
 /** Follows a receipt to its end. */
 async function follow(digest, token, show) {
   const headers = token === '' ? {} : { authorization: `Bearer ${token}` };
-  show('deliver', 'active', 'The chain has the payment.');
+  show(
+    'deliver',
+    'active',
+    'The chain has the payment. You may close this page: what you paid for comes all the same, and the page shows it when you open it again.',
+  );
   for (let failures = 0; ;) {
     try {
       const answer = await fetch(`/x402/receipts/${digest}`, { headers, cache: 'no-store' });
@@ -227,7 +235,7 @@ async function follow(digest, token, show) {
       show(
         'deliver',
         'waiting',
-        'The gateway cannot be reached. The payment is on record; this page asks again.',
+        'The gateway cannot be reached. The payment is on record: you need not keep this page open.',
       );
     }
     await pause(Math.min(followMs * 2 ** failures, longestPauseMs));
