@@ -251,15 +251,18 @@ const refusals = [
     /signature|authorization_value|recipient/,
     'Your wallet has signed something else than this page asked for, or for another network.',
   ],
-  [/insufficient/, 'Your wallet has too little of the token.'],
+  [/insufficient/, 'Your wallet has too little of the token.', 'Send it some, or choose a smaller amount.'],
+  [/account_closed/, 'The account that was to get the credit is closed.', 'Ask the operator about it.'],
+  [/another_order/, 'The payment belongs to another top-up.', 'Load this page again.'],
   [/valid_before|expired/, 'The signature came too late.'],
   [/nonce/, 'This signature was used already.'],
 ];
 
 /** A payment that was refused, in words for people: the gateway's own are for x402 clients. */
 function refusedText({ reason = '' }) {
-  const [, words] = refusals.find(([pattern]) => pattern.test(reason)) ?? [];
-  return `${words ?? `The payment was refused (${reason}).`} Nothing was charged. Try again.`;
+  const [, what = `The payment was refused (${reason}).`, next = 'Try again.'] =
+    refusals.find(([pattern]) => pattern.test(reason)) ?? [];
+  return `${what} Nothing was charged. ${next}`;
 }
 
 /** What the gateway says is wrong. */

@@ -5,7 +5,7 @@ import { listUserApiKeys } from '../../../accounts/use-cases/user-api-keys.ts';
 import { findAccount } from '../../../accounts/store/credit.ts';
 import { snippetsFor } from '../keys/snippets.ts';
 import { amount, type Column, count, empty, personName, table } from '../elements.ts';
-import { offerSections, offersOf } from './offers.ts';
+import { type Offers, offerSections, offersOf } from './offers.ts';
 import { modelColumns } from '../model-columns.ts';
 import { pathWith } from '../own-path.ts';
 import type { Pages } from '../serve.ts';
@@ -23,7 +23,10 @@ export function homePages(pages: Pages): void {
 async function overview(visit: SignedInVisit): Promise<View> {
   const { site, visitor } = visit;
   const chat = site.chat?.();
-  const body = html`<div class="head"><h1>Welcome, ${personName(visitor.user.name)}</h1></div>
+  const { name } = visitor.user;
+  // who signed up with a wallet is called by its address, which is too long for a heading
+  const who = /^0x[0-9a-f]{40}$/i.test(name) ? '' : html`, ${personName(name)}`;
+  const body = html`<div class="head"><h1>Welcome${who}</h1></div>
     ${chat ? await accountState(chat, visit) : paidCalls}
     ${offerSections(visit, { ...offersOf(visit), models: [] })}
     ${chat && modelsTable([...chat.models.values()], chat.settings.currency)}`;
@@ -83,7 +86,7 @@ function welcome(visit: Visit): View {
   const hasModels = offers.models.length > 0;
   const hasCalls = offers.jobs.length > 0 || offers.routes.length > 0;
   const body = html`<div class="hero">
-      <h1>${headline(hasCalls, hasModels)}</h1>
+      <h1>${headline(offers)}</h1>
       <p class="lead">
         ${hasCalls && 'A wallet pays for each call, without an account. What is refused is never charged. '}
         ${hasModels && 'Models have one address, with the API that your tools know: pay from a balance, and see what each request cost.'}
@@ -98,9 +101,13 @@ function welcome(visit: Visit): View {
   return { kind: 'view', title: settings.name, body };
 }
 
-function headline(hasCalls: boolean, hasModels: boolean): string {
-  if (!hasModels) return hasCalls ? 'Jobs and APIs, paid by the call' : 'Nothing is sold here yet';
-  return hasCalls ? 'Jobs by the call, models by the token' : 'Models by the token, paid as you go';
+function headline({ jobs, routes, models }: Offers): string {
+  if (models.length > 0)
+    return jobs.length + routes.length > 0
+      ? 'Jobs by the call, models by the token'
+      : 'Models by the token, paid as you go';
+  if (jobs.length === 0) return routes.length > 0 ? 'APIs, paid by the request' : 'Nothing is sold here yet';
+  return routes.length > 0 ? 'Jobs and APIs, paid by the call' : 'Jobs, paid by the call';
 }
 
 function modelsTable(models: readonly ModelConfig[], currency: string): Html {

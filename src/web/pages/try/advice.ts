@@ -57,8 +57,8 @@ const advice: readonly Advice[] = [
   {
     codes: ['cut'],
     isWhole: true,
-    text: html`The model’s server did not end its answer. You pay for the prompt and for what was delivered.
-    Send it again, or choose another model.`,
+    text: html`The model’s server did not end its answer. If the model has a price, you pay for the prompt and
+    for what was delivered. Send it again, or choose another model.`,
   },
   {
     codes: ['stopped'],
