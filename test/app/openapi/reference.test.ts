@@ -32,7 +32,8 @@ test.skipIf(!hasBrowser).each([
       expect([summary, shown]).toEqual([summary, tags[tag].audience === audience ? 1 : 0]);
     }
     // a picture or a print of the page has what is below its window
-    const isDrawn = "getComputedStyle([...document.querySelectorAll('.operation')].at(-1)).contentVisibility === 'visible'";
+    const isDrawn =
+      "getComputedStyle([...document.querySelectorAll('.operation')].at(-1)).contentVisibility === 'visible'";
     expect(await page.evaluate(isDrawn)).toBe(true);
     await startTour({ ...tab, check: () => tab.check({ maxChars: 400_000 }) }).look(`docs-${audience}`);
     await page

@@ -179,7 +179,11 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
     await say(tab, text, model);
     await page.locator('.turn:last-child .notice').filter({ hasText: advice }).waitFor();
     const isCut = text.includes('cut');
-    if (isCut) await page.locator('.turn:last-child [data-facts]').filter({ hasText: /^Cost 0\.00/ }).waitFor();
+    if (isCut)
+      await page
+        .locator('.turn:last-child [data-facts]')
+        .filter({ hasText: /^Cost 0\.00/ })
+        .waitFor();
     const typed = page.getByLabel('Your message');
     await eventually(async () => expect(await typed.inputValue()).toBe(isCut ? '' : text));
     await page.getByRole('button', { name: 'Send' }).waitFor();

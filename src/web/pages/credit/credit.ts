@@ -206,8 +206,8 @@ function topUpSection(visit: SignedInChatVisit): Html | undefined {
           to the account that you are signed in to, open this page in a browser with a wallet.
         </p>
         <p>
-          A program can pay as well, over x402. Its credit goes to another account: that of the wallet that
-          pays. <a href="/docs">How a program pays</a>
+          A program can pay as well, over x402. Its credit goes to the account of the wallet that pays: yours,
+          if you sign in with that wallet. <a href="/docs">How a program pays</a>
         </p>
         <ul>
           ${payables.map(
