@@ -1,6 +1,7 @@
 /**
- * `npm run screenshots [-- --out DIR]` takes pictures of every page of customers and operators, in light and dark, on a desktop and a
- * phone, by the tests that open them all, and makes contact sheets of them: index.html and PNG files of eight pages each.
+ * `npm run screenshots [-- --out DIR] [--pages TEXT]` takes pictures of every page of customers and operators, in light and dark, on a
+ * desktop and a phone, by the tests that open them all, and makes contact sheets of them: index.html and PNG files of eight pages each.
+ * With `--pages`, only of the pages whose name contains the text, by the tests whose source has it.
  */
 import { spawnSync } from 'node:child_process';
 import { globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,20 +13,30 @@ import { chromium as playwright } from 'playwright-core';
 import { processEnvironment } from '../src/base/config/environment.ts';
 
 const root = path.resolve(import.meta.dirname, '..');
-const { values } = parseArgs({ options: { out: { type: 'string', default: '.tollbook/screenshots' } } });
+const { values } = parseArgs({
+  options: {
+    out: { type: 'string', default: '.tollbook/screenshots' },
+    pages: { type: 'string', default: '' },
+  },
+});
 const out = path.resolve(values.out);
 const looks = ['desktop-light', 'desktop-dark', 'phone-light', 'phone-dark'];
 const pagesOnSheet = 8;
 
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
-const tests = globSync('test/**/*.test.ts', { cwd: root }).filter((file) =>
-  readFileSync(path.join(root, file), 'utf8').includes('startTour('),
-);
+const tests = globSync('test/**/*.test.ts', { cwd: root }).filter((file) => {
+  const source = readFileSync(path.join(root, file), 'utf8');
+  return source.includes('startTour(') && source.includes(values.pages);
+});
 const { status } = spawnSync(
   process.execPath,
   ['node_modules/vitest/vitest.mjs', 'run', '--project', 'tests', '--maxWorkers', '2', ...tests],
-  { cwd: root, stdio: 'inherit', env: { ...processEnvironment(), SCREENSHOTS: out } },
+  {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...processEnvironment(), SCREENSHOTS: out, SCREENSHOTS_OF: values.pages },
+  },
 );
 await writeSheets(pagesIn(out));
 process.exitCode = status ?? 1;

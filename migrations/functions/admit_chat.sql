@@ -12,7 +12,8 @@ $$;
 -- customers, up to an allowance: `is_summed` says that the gateway counts one beyond it. A request counts against its subject and
 -- against all of `others`, or, where one of them is full, against none. With `is_refused` the gateway refuses the request itself: it is
 -- only counted. With `counts_requests` a refusal for lack of credit counts too, against minutes alone. The answer names the limit that
--- binds, of all minutes and of all days: the one that refused, or the one that leaves the least. Only tollbook.append calls it, under
+-- binds, of all minutes and of all days: the one that refused, or the one that leaves the least. A hold that may be only a part of what
+-- is available is refused where less than `needed` is. Only tollbook.append calls it, under
 -- the lane's lock: no other process changes what it reads.
 create or replace function tollbook.admit_chat(p_admission json, p_now timestamptz) returns json
 language plpgsql volatile set search_path = tollbook, pg_temp as $$
@@ -42,7 +43,8 @@ declare
   remaining int;
 begin
   select * into admission from json_to_record(p_admission) as a(chat_id uuid, process_id uuid, subject text,
-    per_minute int, per_day int, others json, counts_requests boolean, is_refused boolean, refusal_events_per_sec int, key_id bigint, account_id bigint, hold bigint, minimum bigint);
+    per_minute int, per_day int, others json, counts_requests boolean, is_refused boolean, refusal_events_per_sec int, key_id bigint, account_id bigint, hold bigint, needed bigint, minimum bigint);
+  admission.needed := coalesce(admission.needed, admission.hold);
   now_ms := (extract(epoch from p_now) * 1000)::bigint;
   today_left_ms := (extract(epoch from ((p_now at time zone 'UTC')::date + 1)::timestamp) * 1000)::bigint - now_ms;
 
@@ -85,15 +87,15 @@ begin
   elsif refused is null and admission.hold > 0 then
     select account.balance into available from account where account_id = admission.account_id for update;
     available := coalesce(available, 0);
-    if available < admission.hold then
+    if available < admission.needed then
       refused := 'insufficient_funds';
     end if;
     -- the least of what is left decides: a caller that asks again for that much is not refused for another reason
-    if key_row.cap - key_row.spent < least(available, admission.hold) then
+    if key_row.cap - key_row.spent < least(available, admission.needed) then
       refused := 'key_cap_reached';
       available := greatest(key_row.cap - key_row.spent, 0);
     end if;
-    if key_row.budget - period_spent < least(available, admission.hold) then
+    if key_row.budget - period_spent < least(available, admission.needed) then
       refused := 'key_budget_reached';
       available := greatest(key_row.budget - period_spent, 0);
       budget_until := budget_end(key_row.budget_period, period_start);

@@ -6,7 +6,8 @@
 -- window has to be created or repaired first. Several admissions of a batch may share a window, an account or a key. Else
 -- returns for each, in order, what is left of the minute and of the day that bind it: [remaining, reset_ms, remaining_today,
 -- reset_today_ms, per_minute, per_day].
--- An item has the chat, the process, the account, the key, the hold, and for each window, its own first: subject, per_minute, per_day.
+-- An item has the chat, the process, the account, the key, the hold, and for each window, its own first: subject, per_minute, per_day;
+-- and last, if more than the hold must be available, how much.
 create or replace function tollbook.admit_uncontended(p_admitted text, p_moment timestamptz) returns text
 language plpgsql volatile set search_path = tollbook, pg_temp as $$
 declare
@@ -37,7 +38,7 @@ begin
           row_number() over (partition by f[pos] order by n) - 1 as before
         from (
           select n, string_to_array(item, U&'\001E') as f from unnest(items) with ordinality as i(item, n) offset 0
-        ) item cross join lateral generate_series(6, cardinality(f), 3) as pos
+        ) item cross join lateral generate_series(6, cardinality(f) - 2, 3) as pos
       ) wanted
       left join lateral (
         select hits, day, day_hits, width_bucket(now_ms - 60000, hits) as gone from rate_window
@@ -48,19 +49,24 @@ begin
   ) one;
   if are_admitted is not true then return null; end if;
 
+  -- what an admission needs beyond its hold must be left after all of the batch
   perform from (
-    select f[3]::bigint as account_id, f[4]::bigint as key_id, f[5]::bigint as hold,
-      sum(f[5]::bigint) over (partition by f[3]) as of_account, sum(f[5]::bigint) over (partition by f[4]) as of_key
+    select account_id, key_id, hold, sum(hold) over (partition by account_id) as of_account, sum(hold) over (partition by key_id) as of_key,
+      greatest(needed - hold, 0) as beyond
     from (
-      select array_replace(string_to_array(item, U&'\001E'), '', null) as f from unnest(items) as item offset 0
-    ) item
+      select f[3]::bigint as account_id, f[4]::bigint as key_id, f[5]::bigint as hold,
+        case when cardinality(f) % 3 = 0 then f[cardinality(f)]::bigint end as needed
+      from (
+        select array_replace(string_to_array(item, U&'\001E'), '', null) as f from unnest(items) as item offset 0
+      ) item
+    ) each
   ) wanted
   left join account using (account_id) left join api_key on api_key.key_id = wanted.key_id
-  where wanted.hold > 0 and (account.balance >= wanted.of_account) is not true
+  where wanted.hold > 0 and (account.balance >= wanted.of_account + beyond) is not true
     or wanted.key_id is not null and (api_key.account_id = wanted.account_id and account.disabled_at is null
       and api_key.revoked_at is null and (api_key.expires_at is null or api_key.expires_at > p_moment)
-      and (api_key.cap is null or wanted.hold = 0 or api_key.spent + wanted.of_key <= api_key.cap)
-      and (api_key.budget is null or wanted.hold = 0 or wanted.of_key <= api_key.budget - case
+      and (api_key.cap is null or wanted.hold = 0 or api_key.spent + wanted.of_key + beyond <= api_key.cap)
+      and (api_key.budget is null or wanted.hold = 0 or wanted.of_key + beyond <= api_key.budget - case
         when api_key.budget_from = budget_start(api_key.budget_period, api_key.budget_from, p_moment) then api_key.budget_spent
         else 0 end)) is not true;
   if found then return null; end if;
@@ -98,7 +104,7 @@ begin
   from (
     select f[pos] as subject, count(*)::int as n
     from (select string_to_array(item, U&'\001E') as f from unnest(items) as item offset 0) item
-    cross join lateral generate_series(6, cardinality(f), 3) as pos group by f[pos]
+    cross join lateral generate_series(6, cardinality(f) - 2, 3) as pos group by f[pos]
   ) each where rate_window.subject = each.subject;
   return limits;
 end $$;

@@ -17,6 +17,8 @@ import { createUpstreamHealth } from '../chat/peers/upstream/health.ts';
 import { createBoundedCache } from '../base/values/bounded-cache.ts';
 import { createPlaces } from '../base/runtime/places.ts';
 import { createKeyUses } from '../chat/use-cases/key-uses.ts';
+import { createAskedHolds } from '../chat/use-cases/asked-holds.ts';
+import { createTypicalLengths, learnLengths } from '../chat/use-cases/typical-lengths.ts';
 import { createHoldMarker } from '../chat/use-cases/hold-marker.ts';
 import { spendConditions, createOperatorBalance } from '../chat/use-cases/spend/operator-balance.ts';
 import { createPayoutAlert, createUsageAlert } from '../chat/use-cases/operator-alerts.ts';
@@ -82,6 +84,8 @@ export async function composeChat(
     conditions: async () => (context.spending ? spendConditions(context.spending) : []),
     startOwnLoops() {
       loops.push(startHeartbeats(context), startChatWatch(context, holds), startRequestCounter(context));
+      // without the recorded answers it learns from those to come
+      void context.running.add(learnLengths(context, context.typicalLengths).catch(() => {}));
       const { keyUses, log } = context;
       const failureMessage = 'the last uses of API keys could not be recorded';
       const onStopped = (): Promise<void> => keyUses.write();
@@ -159,6 +163,8 @@ function createContext(
     keyUses: createKeyUses(ledger.pool),
     budget,
     places: createPlaces(),
+    typicalLengths: createTypicalLengths(),
+    askedHolds: createAskedHolds(),
     usageAlert: createUsageAlert(lane),
     keys: createBoundedCache(maxCachedKeys),
     identity,

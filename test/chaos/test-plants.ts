@@ -126,8 +126,8 @@ const rows: readonly Row[] = [
   {
     name: 'cap-counts-one-hold-of-a-batch',
     file: 'migrations/functions/chats_uncontended.sql',
-    find: `sum(f[5]::bigint) over (partition by f[4]) as of_key`,
-    replace: `f[5]::bigint as of_key`,
+    find: `sum(hold) over (partition by key_id) as of_key`,
+    replace: `hold as of_key`,
     testFile: 'test/ledger/store/uncontended-chats.test.ts',
     testName:
       'a completion that does not fit its limits or credit, alone or with others of its batch, is not written',

@@ -349,10 +349,11 @@ STEPS = {
     "operator_period_closed": ("period", {None, "recorded"}, "recorded"),
     "operator_period_reviewed": ("period", {None, "recorded"}, "recorded"),
     "operator_period_reopened": ("period", {None, "recorded"}, "recorded"),
+    "operator_attestation_recorded": ("attestation", {None, "recorded"}, "recorded"),
     "ledger_recovered": ("recovery", {None}, "recovered"),
     "network_searched": ("recovery", {"recovered"}, None),
 }
-IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id", "recovery": "generation", "transfer": None, "cost": None, "break": "break_id"}
+IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id", "recovery": "generation", "transfer": None, "cost": None, "break": "break_id", "attestation": None}
 # which side of an account loses and which one gets; the others are the operator's, and may go below zero
 POSTINGS = {
     "credit_granted": ("granted", "available"),
@@ -458,7 +459,7 @@ class Ledger:
                 raise Wrong(f"{kind} belongs to a quote, but this is not the stream of a quote")
             return
         entity, before, after = STEPS[kind]
-        named = place_of(data) if entity == "transfer" else f"{data['network'].split(':')[1]}:{data['transaction']}" if entity == "cost" else "books" if entity == "period" else data.get(IDS[entity])
+        named = place_of(data) if entity == "transfer" else f"{data['network'].split(':')[1]}:{data['transaction']}" if entity == "cost" else "books" if entity == "period" else None if entity == "attestation" else data.get(IDS[entity])
         if stream != f"{entity}:{named}" if named is not None else not stream.startswith(f"{entity}:"):
             raise Wrong(f"the data of {kind} do not match the entity of its stream")
         step = self.steps.get(stream)
@@ -627,7 +628,7 @@ class Ledger:
             (self.of_contracts.add if data.get("signed_by") == "contract" else self.of_contracts.discard)(stream)
         elif kind == "settlement_started":
             self.start(stream, mine, data["payment"], data.get("payment_id"), "upstream" in data)
-            self.check_order(mine, data)
+            self.check_order(mine, stream, data)
             self.check_binding(stream, data["payment"]["payer"], data.get("body_keccak256"))
         elif kind in PAYMENT_MOVES:
             self.move_payment(stream, kind, data, mine)
@@ -738,7 +739,7 @@ class Ledger:
             if signer_of(authorization_digest(payment), signature) != payment["payer"]:
                 raise Wrong("the signature is not the payer's")
 
-    def check_order(self, mine, data):
+    def check_order(self, mine, stream, data):
         order = data.get("top_up_order")
         if order is None:
             return
@@ -746,8 +747,12 @@ class Ledger:
         digest = "0x" + hashlib.sha256(order.encode()).hexdigest()
         if data["body_sha256"] != digest or payment["nonce"] != digest:
             raise Wrong("the top-up order is not the body that its payer has signed")
+        _, version, account, units = order.split(":")[:4]
+        inputs = self.bindings.get(stream, ("0x0", "0x0"))[1]
+        if version == "2" and (inputs != "0x" + keccak256(order.encode()).hex() or int(payment["amount"]) % int(units)):
+            raise Wrong("the quote is not for this order of several top-ups")
         name = (payment["network"], payment["asset"], payment["payer"], payment["nonce"])
-        mine[name]["credit_for"] = int(order.split(":")[2])
+        mine[name]["credit_for"] = int(account)
 
     def check_binding(self, quote, payer, body):
         requester, inputs = self.bindings.get(quote, ("0x0", "0x0"))

@@ -10,8 +10,8 @@ import { pagesRoutes } from '../../src/web/pages/routes.ts';
 import type { Site } from '../../src/web/pages/visit.ts';
 import type { Tab } from './site.ts';
 
-/** With a directory in SCREENSHOTS every page is kept there as a picture: desktop and phone, light and dark. */
-const { SCREENSHOTS: pictures } = processEnvironment();
+/** With a directory in SCREENSHOTS, each page whose name contains SCREENSHOTS_OF is kept there as a picture: desktop and phone, light and dark. */
+const { SCREENSHOTS: pictures, SCREENSHOTS_OF: pictured = '' } = processEnvironment();
 
 const viewports = { phone: { width: 390, height: 844 }, desktop: { width: 1_180, height: 800 } };
 
@@ -42,7 +42,7 @@ export function startTour({ open, page, check }: Tab): Tour {
       expect(await page.evaluate(leavesSheet), `${name}: a table is wider than its sheet on a ${size}`).toBe(
         false,
       );
-      for (const colorScheme of pictures ? (['light', 'dark'] as const) : []) {
+      for (const colorScheme of pictures && name.includes(pictured) ? (['light', 'dark'] as const) : []) {
         await page.emulateMedia({ colorScheme });
         const file = path.join(pictures ?? '', `${name}-${size}-${colorScheme}.png`);
         await page.screenshot({ path: file, fullPage: true });

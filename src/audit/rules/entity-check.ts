@@ -1,3 +1,4 @@
+import { attestationStream } from './attestation.ts';
 import { costMicros, mostMicros, type PriceData, priceOfData } from '../../base/values/price.ts';
 import { type Posting, postingOf } from '../../accounts/rules/credit/postings.ts';
 import { costTerms } from '../../base/values/transaction-cost.ts';
@@ -135,6 +136,8 @@ function idOf(data: LedgerEvent['data'], kind: EntityKind): string | number | un
       return 'session_id' in data ? data.session_id : undefined;
     case 'recovery':
       return 'generation' in data ? data.generation : undefined;
+    case 'attestation':
+      return 'note' in data ? attestationStream(data.note.split('\n')[0] ?? '').slice(kind.length + 1) : '';
   }
 }
 

@@ -8,7 +8,7 @@ import { type EventData, eventDescriptors, type LedgerEvent } from '../../ledger
 import { readTopUpOrder } from '../../base/values/top-up-order.ts';
 import { isSignedByPayer, paymentFromData } from '../../payments/rules/payment.ts';
 import { sha256 } from '../../base/values/sha256.ts';
-import { fullOptions, zeroAddress, zeroHash } from '../../payments/rules/quote.ts';
+import { fullOptions, inputsHashOf, zeroAddress, zeroHash } from '../../payments/rules/quote.ts';
 import { type RecordedOptions, termsDiffer } from '../../payments/rules/quote-terms.ts';
 
 interface Payment {
@@ -186,6 +186,9 @@ export class QuoteCheck {
     const { top_up_order: order } = event.data;
     if (order !== undefined && [event.data.body_sha256, payment.nonce].some((hash) => hash !== sha256(order)))
       return 'its top-up order is not the body that its payer has signed';
+    const { accountId: creditFor = 0, units = 1 } = readTopUpOrder(order ?? '') ?? {};
+    if (order !== undefined && units > 1 && !this.#isForUnits(order, units, payment.amount))
+      return `its order is of ${units} top-ups, but its quote is not for this order alone, or costs no multiple of ${units}`;
     this.started = this.#verified;
     this.#verified = '';
     const { amount } = payment;
@@ -197,9 +200,16 @@ export class QuoteCheck {
       callId: 0,
       refundedAtoms: 0n,
       wasEnqueued: false,
-      ...(order === undefined ? {} : { creditFor: readTopUpOrder(order)?.accountId ?? 0 }),
+      ...(order === undefined ? {} : { creditFor }),
     };
     return undefined;
+  }
+
+  /** Whether this quote's price is that of an order of several units: it is for that order alone, and a multiple. */
+  #isForUnits(order: string, units: number, amount: string): boolean {
+    return (
+      this.#bound?.inputs_hash === inputsHashOf(Buffer.from(order)) && BigInt(amount) % BigInt(units) === 0n
+    );
   }
 
   #recover(event: LedgerEvent): string | undefined {

@@ -309,9 +309,9 @@ export async function readLeaves(pool: pg.Pool, afterSeq: number, count: number)
 /** The most leaves in memory at a time. */
 const leavesAtOnce = 2_000;
 
-/** The leaves of the first `size` events, in order and in parts. */
-export async function* firstLeaves(pool: pg.Pool, size: number): AsyncGenerator<readonly Buffer[]> {
-  for (let after = 0; after < size; after += leavesAtOnce)
+/** The leaves of the first `size` events, or of those after `from`, in order and in parts. */
+export async function* firstLeaves(pool: pg.Pool, size: number, from = 0): AsyncGenerator<readonly Buffer[]> {
+  for (let after = from; after < size; after += leavesAtOnce)
     yield await readLeaves(pool, after, Math.min(leavesAtOnce, size - after));
 }
 

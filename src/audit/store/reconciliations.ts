@@ -90,14 +90,16 @@ export async function findReportOf(
     .executeTakeFirst();
 }
 
-/** The text of a stored report with this SHA-256, as 0x and hex; undefined if there is none. */
-export async function findReportByHash(pool: pg.Pool, sha256: string): Promise<string | undefined> {
-  const row = await queriesOn(pool)
+/** The stored report with this SHA-256, as 0x and hex; undefined if there is none. */
+export async function findReportByHash(
+  pool: pg.Pool,
+  sha256: string,
+): Promise<{ readonly id: number; readonly report: string } | undefined> {
+  return queriesOn(pool)
     .selectFrom('tollbook.reconciliation')
-    .select('report')
+    .select(['id', 'report'])
     .where('sha256', '=', Buffer.from(sha256.slice(2), 'hex'))
     .executeTakeFirst();
-  return row?.report;
 }
 
 /** The newest reports searched for a break. */

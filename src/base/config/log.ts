@@ -1,5 +1,11 @@
 import { mapSecrets, type RotatingSecret } from '../values/rotating-secret.ts';
-import { originPattern, parseSeed } from '../values/log/checkpoint.ts';
+import {
+  CheckpointError,
+  type NoteVerifier,
+  originPattern,
+  parseSeed,
+  parseVerifierKey,
+} from '../values/log/checkpoint.ts';
 import { type Address, type Caip2, chainIdOf, type Hex } from '../values/primitives.ts';
 import type { Constants } from './constants.ts';
 import { besideConfig } from './files.ts';
@@ -25,6 +31,12 @@ export const logShape = {
   key: rotatingSecret.describe(
     'Ed25519 seed that signs heads, 32 bytes in hex or base64; `tollbook log key` makes one',
   ),
+  attested_by: matching(
+    /^[^+\s]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+={0,2}$/,
+    'must be the public key of a verifier, as `tollbook log key` prints it',
+  )
+    .optional()
+    .describe('Public key of a verifier: refunds of the console trust its newest attestation'),
   anchors: z.unknown(),
 } as const;
 
@@ -49,10 +61,11 @@ type AnchorTable = Table<typeof anchorShape>;
 /** The tamper-evident log over the ledger. */
 type Bounds = Constants['log'];
 
-export interface LogConfig extends Omit<ConfigOf<typeof logShape>, 'anchors'>, Bounds {
+export interface LogConfig extends Omit<ConfigOf<typeof logShape>, 'anchors' | 'attestedBy'>, Bounds {
   /** The Ed25519 seeds in hex. Both sign, so that those who know one of the keys can verify. */
   readonly seeds: RotatingSecret;
   readonly anchors: readonly AnchorConfig[];
+  readonly attestedBy: NoteVerifier | undefined;
 }
 
 /** Where checkpoints are copied to, at most once in `everyMs`; names are unique. */
@@ -90,7 +103,22 @@ export async function readLog(raw: unknown, reading: Reading): Promise<LogConfig
   const texts = await readRotatingSecret(table, 'key', { minChars: minSeedChars, missing }, reading);
   const seeds = readSeeds(texts, table.at, reading);
   const anchors = await readAnchors(table.values.anchors, reading);
-  return table.whole && seeds && { ...reading.constants.log, ...table.whole, seeds, anchors };
+  const attestedBy = readVerifierKey(table, reading);
+  return table.whole && seeds && { ...reading.constants.log, ...table.whole, seeds, anchors, attestedBy };
+}
+
+function readVerifierKey(
+  { values, at }: Table<typeof logShape>,
+  { report }: Reading,
+): NoteVerifier | undefined {
+  if (values.attestedBy === undefined) return undefined;
+  try {
+    return parseVerifierKey(values.attestedBy);
+  } catch (error) {
+    if (!(error instanceof CheckpointError)) throw error;
+    report.mistake([...at, 'attested_by'], error.message);
+    return undefined;
+  }
 }
 
 function readSeeds(

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { areEqualSecrets } from './equal-secrets.ts';
 import type { RotatingSecret } from './rotating-secret.ts';
+import { isTopUpUnits } from './top-up.ts';
 
 /** The content type of a top-up's body that is an order. */
 export const orderContentType = 'text/plain';
@@ -12,29 +13,36 @@ export const orderContentType = 'text/plain';
  */
 export interface TopUpOrder {
   readonly accountId: number;
+  /** How many times the offered top-up it buys: see {@link isTopUpUnits}. */
+  readonly units: number;
   /** Its payment must be started before, in Unix seconds. */
   readonly expiresAt: number;
 }
 
-const prefix = 'tollbook-top-up:1:';
-/** Version, account, expiry, salt, and a MAC of the bytes before it. */
+const prefix = 'tollbook-top-up:';
+/** Version 1: account, expiry, salt, and a MAC of the bytes before it; it buys one unit. Version 2 has the units after the account. */
 export const topUpOrderForm =
-  /^tollbook-top-up:1:([1-9]\d{0,14}):([1-9]\d{0,11}):[A-Za-z0-9_-]{22}:[A-Za-z0-9_-]{43}$/;
+  /^tollbook-top-up:(?:1:([1-9]\d{0,14})|2:([1-9]\d{0,14}):([2-9]|[1-9]\d|100)):([1-9]\d{0,11}):[A-Za-z0-9_-]{22}:[A-Za-z0-9_-]{43}$/;
 
 /** @param salt 22 random characters of base64url */
 export function writeTopUpOrder(
   [secret]: RotatingSecret,
-  { accountId, expiresAt }: TopUpOrder,
+  { accountId, units, expiresAt }: TopUpOrder,
   salt: string,
 ): string {
-  const content = `${prefix}${accountId}:${expiresAt}:${salt}`;
+  if (!isTopUpUnits(units)) throw new RangeError('an order is of 1 to 100 units');
+  const what = units === 1 ? `1:${accountId}` : `2:${accountId}:${units}`;
+  const content = `${prefix}${what}:${expiresAt}:${salt}`;
   return `${content}:${proofOf(secret, content)}`;
 }
 
 /** What an order says; undefined if the text is not one. Does not check who made it. */
 export function readTopUpOrder(text: string): TopUpOrder | undefined {
-  const [, accountId, expiresAt] = topUpOrderForm.exec(text) ?? [];
-  return accountId === undefined ? undefined : { accountId: Number(accountId), expiresAt: Number(expiresAt) };
+  const [, ofOne, ofMore, units = 1, expiresAt] = topUpOrderForm.exec(text) ?? [];
+  const accountId = ofOne ?? ofMore;
+  return accountId === undefined
+    ? undefined
+    : { accountId: Number(accountId), units: Number(units), expiresAt: Number(expiresAt) };
 }
 
 /** Whether a body is meant as an order, well formed or not. */

@@ -10,3 +10,10 @@ export function topUpMicros(atoms: bigint, decimals: number, rate: Rate): bigint
   const divisor = 10n ** BigInt(decimals) * 10n ** BigInt(rate.scale);
   return (atoms * microsPerUnit * rate.numerator) / divisor;
 }
+
+/** The most that one payment buys of an offered top-up. */
+export const mostTopUpUnits = 100;
+
+export function isTopUpUnits(units: unknown): units is number {
+  return typeof units === 'number' && Number.isInteger(units) && units >= 1 && units <= mostTopUpUnits;
+}

@@ -39,12 +39,15 @@ export interface AdmittedChat {
 /** An admission whose completion is not counted yet among those that run. */
 export type Admitted = Omit<AdmittedChat, 'leave'>;
 
+/** What an admission holds, and on which condition. */
+export type HoldCost = Pick<Admission, 'holdMicros' | 'neededMicros' | 'leastMicros'>;
+
 /** Counts the completion against its limits, and holds its maximum cost, in one append. */
 export async function admit(
   context: ChatContext,
   caller: Caller,
   chat: { readonly request: ChatRequest; readonly model: ModelConfig; readonly maxTokens: number },
-  cost: Pick<Admission, 'holdMicros' | 'leastMicros'>,
+  cost: HoldCost,
   chatId: string = randomUUID(),
 ): Promise<Admitted | Refused | Short> {
   const { request, model } = chat;
@@ -67,7 +70,7 @@ export async function admit(
       chatId,
       processId: context.processId,
       // a completion paid on a chain holds no credit
-      ...(spending ? {} : { holdMicros: 0n, leastMicros: undefined }),
+      ...(spending ? {} : { holdMicros: 0n, neededMicros: undefined, leastMicros: undefined }),
       keyId: spending?.key_id,
       accountId: spending?.account_id,
     },

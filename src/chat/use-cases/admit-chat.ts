@@ -3,9 +3,9 @@ import type { ChatRequest } from '../rules/chat-request.ts';
 import { unpricedParameter } from '../rules/unpriced-parameter.ts';
 import { openAiError } from '../../base/errors/openai-error.ts';
 import { invalidSpend } from './spend/refusal.ts';
-import { type Admitted, type AdmittedChat, admit, withoutShort } from './admission.ts';
+import { type Admitted, type AdmittedChat, admit, type HoldCost, withoutShort } from './admission.ts';
 import { type Refused, refuse } from './answer.ts';
-import { type Caller, mayUse, subjectsOf } from './caller.ts';
+import { type Caller, mayUse, spendingOf, subjectsOf } from './caller.ts';
 import type { ChatContext, SpendContext } from './context.ts';
 import { refuseSpend } from './refuse-spend.ts';
 import { randomUUID } from 'node:crypto';
@@ -14,7 +14,8 @@ import { acceptSpend } from './spend/accept-spend.ts';
 import { releaseSpend } from './spend/record-spend.ts';
 import { unknownModel } from './unknown-model.ts';
 import { creditPlace } from './credit-place.ts';
-import { limitsOf, refuseFull } from './chat-limits.ts';
+import { limitsOf, refuseFull, type Short } from './chat-limits.ts';
+import { affordableTokens, defaultTokens, partsOfCredit } from '../rules/default-length.ts';
 import { promptTokensBound } from '../rules/prompt-bound.ts';
 import { upperBoundMicros } from '../../base/values/price.ts';
 import type { Share } from '../../base/runtime/places.ts';
@@ -99,33 +100,53 @@ function refuseLength(request: ChatRequest, maxOutputTokens: number): Refused {
   return refuse(openAiError('invalid_value', { param, message }));
 }
 
-/** How often the affordable length is computed again while other requests spend from the same account. */
-const maxTries = 3;
+/** The whole answer, then a length for what is available; twice more while other processes spend from the same account. */
+const maxTries = 4;
 
-/**
- * Admits a completion that is paid from an account's credit. When the request sets no length, the answer may be as long as the
- * account can pay for.
- */
+/** Admits a completion that is paid from an account's credit. */
 async function admitByCredit(
+  context: ChatContext,
+  caller: Caller,
+  priced: PricedChat,
+): Promise<Admitted | Refused> {
+  const { request, model, requestedTokens: maxTokens, costOf } = priced;
+  if (request.maxTokens === undefined) return admitWithoutLength(context, caller, priced);
+  const cost = { holdMicros: costOf(maxTokens) };
+  return withoutShort(await admit(context, caller, { request, model, maxTokens }, cost));
+}
+
+/** The gateway sets the length that the request does not: {@link defaultTokens}. */
+async function admitWithoutLength(
   context: ChatContext,
   caller: Caller,
   { request, model, requestedTokens, costOf }: PricedChat,
 ): Promise<Admitted | Refused> {
-  for (let tries = 1, maxTokens = requestedTokens; ; tries++) {
-    const isLast = request.maxTokens !== undefined || tries === maxTries;
-    const result = await admit(
-      context,
-      caller,
-      { request, model, maxTokens },
-      { holdMicros: costOf(maxTokens), leastMicros: isLast ? undefined : costOf(1) },
-    );
-    if (result.kind !== 'short') return result;
-    if (isLast) return result.refused;
-    maxTokens = affordableTokens(result.availableMicros, maxTokens, costOf);
+  const { askedHolds, typicalLengths } = context;
+  const { account_id: accountId = 0 } = spendingOf(caller) ?? {};
+  const admitLength = (maxTokens: number, cost: HoldCost): Promise<Admitted | Refused | Short> =>
+    admit(context, caller, { request, model, maxTokens }, cost);
+  const holdMicros = costOf(requestedTokens);
+  const leastMicros = costOf(1);
+  let result = await admitLength(requestedTokens, {
+    holdMicros,
+    neededMicros: holdMicros * partsOfCredit,
+    leastMicros,
+  });
+  for (let tries = 2; result.kind === 'short' && tries <= maxTries; tries++) {
+    const { availableMicros } = result;
+    const maxTokens = defaultTokens({
+      availableMicros,
+      askedMicros: askedHolds.of(accountId),
+      mostTokens: requestedTokens,
+      typicalTokens: typicalLengths.of(model.name),
+      costOf,
+    });
     if (maxTokens === 0) return result.refused;
+    const cost = { holdMicros: costOf(maxTokens), leastMicros: tries === maxTries ? undefined : leastMicros };
+    result = await askedHolds.during(accountId, cost.holdMicros, () => admitLength(maxTokens, cost));
   }
+  return withoutShort(result);
 }
-
 type Spender = Extract<Caller, { kind: 'spend_auth' }>;
 
 /**
@@ -188,21 +209,6 @@ function priceChat(request: ChatRequest, model: ModelConfig): PricedChat | undef
   const costOf = (maxTokens: number): bigint =>
     upperBoundMicros({ promptTokensBound: bound, maxTokens, n: request.n, price });
   return { request, model, requestedTokens: request.maxTokens ?? maxOutputTokens, costOf };
-}
-
-/** The longest answer below `tooMany` tokens that this much credit covers; 0 when it covers none. */
-function affordableTokens(
-  availableMicros: bigint,
-  tooMany: number,
-  costOf: (maxTokens: number) => bigint,
-): number {
-  let [low, high] = [0, tooMany];
-  while (high - low > 1) {
-    const middle = Math.floor((low + high) / 2);
-    if (costOf(middle) <= availableMicros) low = middle;
-    else high = middle;
-  }
-  return low;
 }
 
 function offerOf(

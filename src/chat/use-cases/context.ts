@@ -11,6 +11,8 @@ import type { ApiKey } from '../../accounts/store/api-keys.ts';
 import type { Places } from '../../base/runtime/places.ts';
 import type { HoldMarker } from './hold-marker.ts';
 import type { KeyUses } from './key-uses.ts';
+import type { AskedHolds } from './asked-holds.ts';
+import type { TypicalLengths } from './typical-lengths.ts';
 import type { RequestTally } from '../../ledger/store/request-tally.ts';
 import type { RefusalCachingLane } from './refusal-cache.ts';
 import type { UsageAlert, PayoutAlert } from './operator-alerts.ts';
@@ -39,6 +41,9 @@ export interface ChatContext extends Ledger {
   readonly budget: Budget;
   /** Of the completions that run in this process, by who asked for them. */
   readonly places: Places;
+  /** For the length of an answer whose request sets none. */
+  readonly typicalLengths: TypicalLengths;
+  readonly askedHolds: AskedHolds;
   readonly usageAlert: UsageAlert;
   /** Keys used lately, by their hash. Their limits and revocation are checked where a request is admitted. */
   readonly keys: BoundedCache<string, ApiKey>;

@@ -64,10 +64,10 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
     // where every request counts, a lack of credit is counted by the ledger until a limit is full
     if (known || request.countsRequests) return known;
     const found = short.get(request.accountId ?? 0)?.get(request.subject);
-    // a smaller hold may be covered
+    // a smaller hold may be covered; one that the caller makes smaller follows what is available now
     return found &&
       nowMs() < found.untilMs &&
-      request.holdMicros > BigInt(found.refusal.detail.available ?? 0)
+      (request.leastMicros ?? request.holdMicros) > BigInt(found.refusal.detail.available ?? 0)
       ? countDown(found.refusal, nowMs() - found.requestedMs)
       : undefined;
   };

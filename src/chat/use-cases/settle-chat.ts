@@ -19,10 +19,14 @@ type LedgerChat = Omit<AdmittedChat, 'request'>;
 export interface RunningChat extends LedgerChat {
   readonly prompt: PromptSample;
   readonly wantsUsage: boolean;
+  /** How many answers it asks for, if the gateway sets their length; undefined if the request does. */
+  readonly openChoices: number | undefined;
 }
 
 export function withoutRequest({ request, ...chat }: AdmittedChat): RunningChat {
-  return { ...chat, prompt: samplePrompt(request), wantsUsage: request.wantsUsage };
+  const { wantsUsage, maxTokens, n } = request;
+  const openChoices = maxTokens === undefined ? n : undefined;
+  return { ...chat, prompt: samplePrompt(request), wantsUsage, openChoices };
 }
 
 /** How a completion ended, and its upstream's report. */
@@ -46,6 +50,7 @@ export function settleChat(context: ChatContext, chat: RunningChat, end: ChatEnd
     const { usage, written } = end.progress;
     const counted = usage ?? (await estimateAside(chat.prompt, written));
     const cost = costOf(chat, counted);
+    if (end.ending === 'completed') noteLength(context, chat, counted);
     await record(context, chat, completedStep(chat, end, { ...counted, ...cost }, usage === undefined));
     const problem = end.progress.isUsageMalformed
       ? 'malformed'
@@ -60,6 +65,16 @@ export function settleChat(context: ChatContext, chat: RunningChat, end: ChatEnd
         problem,
       });
   });
+}
+
+/** An upstream may report any number of tokens: no answer is longer than its limit. */
+function noteLength(
+  { typicalLengths }: ChatContext,
+  { model, maxTokens, openChoices }: RunningChat,
+  { completionTokens }: ChatUsage,
+): void {
+  if (openChoices !== undefined)
+    typicalLengths.note(model.name, Math.min(maxTokens, Math.ceil(completionTokens / openChoices)));
 }
 
 /** Releases the hold of a completion of which nothing was delivered: nothing is charged. */

@@ -10,7 +10,7 @@ import {
   why,
   zone as tz,
 } from '../../base/terminal/command.ts';
-import { chains, checkpoint, databaseSealed, input, pubkey, sealed, source } from './options.ts';
+import { attestedBy, chains, checkpoint, databaseSealed, input, pubkey, sealed, source } from './options.ts';
 
 const changedLog = 'with --require-sealed: the events are not those that were sealed';
 const notAsClosed = 'the period is not as it was closed';
@@ -208,5 +208,37 @@ export const bookCommands = {
       'names the first wrong event, or the two checkpoints between which something was changed',
     ],
     exits: { finding: 'something is not valid' },
+  },
+  'attestations sign': {
+    isReading: true,
+    summary: 'verifies the ledger as a third party, and signs its size, root and refunds due',
+    forms: ['NAME --key FILE --out FILE'],
+    options: {
+      key: text(
+        'FILE',
+        "the verifier's secret seed, as `log key NAME` prints it: never on a gateway's machine",
+      ),
+      out: text('FILE', 'the attestation, to be recorded'),
+      pubkey,
+      whole: flag('reads everything again, although an earlier attestation allows to read what came since'),
+    },
+    notes: [
+      'NAME: the verifier, such as audit.example/tollbook;',
+      'the first one verifies all events and rows, as `verify` does; a later one continues the last that is recorded',
+    ],
+    exits: { finding: 'the ledger is not as it was sealed or attested' },
+  },
+  'attestations record': {
+    summary: 'records an attestation that a verifier has signed',
+    forms: ['--file FILE --attested-by KEY --by NAME'],
+    options: { file: text('FILE', 'the attestation'), 'attested-by': attestedBy, by: byName },
+    exits: { finding: 'it is about another ledger' },
+  },
+  'attestations list': {
+    isReading: true,
+    summary: 'lists the recorded attestations of a verifier',
+    forms: ['--attested-by KEY'],
+    options: { 'attested-by': attestedBy },
+    exits: { finding: 'one of them was not signed by the verifier' },
   },
 } satisfies Readonly<Record<string, CommandDescription>>;

@@ -45,8 +45,8 @@ export async function checkClosed(
 
 /** The report of a close, if the database still has it. */
 export async function pinnedReport(pool: pg.Pool, { close }: ClosedPeriod): Promise<ReportJson | undefined> {
-  const text = await findReportByHash(pool, close.data.report_sha256);
-  return text === undefined ? undefined : (JSON.parse(text) as ReportJson);
+  const stored = await findReportByHash(pool, close.data.report_sha256);
+  return stored && (JSON.parse(stored.report) as ReportJson);
 }
 
 interface ChainValues {

@@ -12,7 +12,7 @@ import {
   why,
   zone as tz,
 } from '../../base/terminal/command.ts';
-import { chains, databaseSealed, evidence, log, network, tx } from './options.ts';
+import { attestedBy, chains, databaseSealed, evidence, log, network, tx } from './options.ts';
 
 const changedRows =
   'the events are not those that were sealed, or the read models say something else: somebody has changed them';
@@ -73,7 +73,7 @@ export const moneyCommands = {
   'refunds due': {
     isReading: true,
     summary: 'lists the payments with a refund due',
-    options: databaseSealed,
+    options: { ...databaseSealed, 'attested-by': attestedBy },
     notes: ['a refund is due if a payment has a dead-lettered call or none'],
     exits: { finding: changedRows },
   },
@@ -98,6 +98,7 @@ export const moneyCommands = {
       ...chains,
       by,
       ...databaseSealed,
+      'attested-by': attestedBy,
     },
     notes: [
       'the chain is asked for each payment: it must be in a final block;',

@@ -9,6 +9,11 @@ export const pubkey = text('KEY', 'the public key of the log, or a file with it'
 export const checkpoint = texts('FILE', 'a file or a folder of checkpoints');
 export const input = text('EXPORT', 'a file of `export --format jsonl`, instead of the database');
 
+export const attestedBy = text(
+  'KEY',
+  'the public key of a verifier, or a file with it: the newest attestation that it has signed is trusted',
+);
+
 /** Of the commands that can require that their events are sealed, and read the database alone, which has its own checkpoints. */
 export const databaseSealed = {
   'require-sealed': flag('not done unless a signed checkpoint covers every event that is used'),

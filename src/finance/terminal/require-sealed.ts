@@ -6,7 +6,8 @@ import { type Sealing, sealingInDatabase, sealingInFile } from '../../audit/use-
 import { ArgumentError } from '../../base/terminal/arguments.ts';
 import type { ExitCode } from '../../base/terminal/exit-codes.ts';
 import { readCheckpoints, readVerifier } from '../../audit/terminal/given-proof.ts';
-import { finding, notDone } from '../../base/terminal/terminal.ts';
+import { type Attested, readAttested } from '../use-cases/attestations/attested.ts';
+import { fail, finding, notDone } from '../../base/terminal/terminal.ts';
 
 /** What was given of the options that require that events are sealed. */
 export interface SealedValues {
@@ -36,16 +37,44 @@ export function checkSealedOptions({ input, checkpoint = [], pubkey, ...values }
  */
 export async function refuseUnsealed(
   { 'require-sealed': isRequired, checkpoint = [], pubkey }: SealedValues,
-  ledger: { readonly pool: pg.Pool } | { readonly pool: undefined; readonly source: LedgerSource },
+  ledger:
+    | { readonly pool: pg.Pool; readonly since?: Attested | undefined }
+    | { readonly pool: undefined; readonly source: LedgerSource },
   events: number,
   known?: NoteVerifier,
 ): Promise<ExitCode | undefined> {
   if (!isRequired) return undefined;
   const verifier = known ?? (pubkey === undefined ? undefined : await readVerifier(pubkey));
-  if (ledger.pool) return tellSealing(await sealingInDatabase(ledger.pool, events, verifier), events);
+  if (ledger.pool)
+    return tellSealing(await sealingInDatabase(ledger.pool, events, verifier, ledger.since), events);
   if (!verifier) throw new ArgumentError('a checkpoint is checked with the public key: give --pubkey');
   const checkpoints = (await Promise.all(checkpoint.map(readCheckpoints))).flat();
   return tellSealing(await sealingInFile(ledger.source.leaves(), checkpoints, verifier, events), events);
+}
+
+/**
+ * `--attested-by`: the newest attestation of that verifier, with which only what came since has to be read. Undefined without the option, and
+ * where there is no usable one, after standard error says so: then everything is read.
+ */
+export async function readSince(
+  { 'attested-by': key }: { readonly 'attested-by'?: string | undefined },
+  pool: pg.Pool,
+): Promise<Attested | undefined> {
+  if (key === undefined) return undefined;
+  const verifier = await readVerifier(key);
+  const answer = await readAttested(pool, verifier);
+  switch (answer.kind) {
+    case 'attested':
+      return answer.since;
+    case 'none':
+      fail(`no attestation of ${verifier.name} is recorded for this ledger: everything is read`);
+      return undefined;
+    case 'contradicted':
+      fail(
+        `${verifier.name} attested other refunds due after ${answer.size} events than the database has: everything is read`,
+      );
+      return undefined;
+  }
 }
 
 /**
@@ -55,8 +84,9 @@ export async function refuseUnsealed(
 export async function refuseChanged(
   { 'require-sealed': isRequired }: SealedValues,
   pool: pg.Pool,
+  since?: Attested,
 ): Promise<ExitCode | undefined> {
-  if (isRequired || (await isAsSealed(pool))) return undefined;
+  if (isRequired || (await isAsSealed(pool, since))) return undefined;
   return finding(
     'The events are not all those that the log has sealed: somebody has changed, moved or removed some. Nothing is listed. ' +
       'Pay nothing before `tollbook verify` is sound.',

@@ -3,6 +3,7 @@ import { jobKey } from '../../base/values/job.ts';
 import { isMeantAsOrder, orderFault } from '../../base/values/top-up-order.ts';
 import { encodedBody, isCarriable, isPlain, mediaTypeOf } from '../../base/values/job-input.ts';
 import { callbackFault } from '../../calls/use-cases/callbacks.ts';
+import { readUnits } from './top-ups/units.ts';
 import { requestsOfBytes } from '../../base/runtime/budget.ts';
 import type { Catalog, Job } from './catalog.ts';
 import type { Config } from '../../base/config/config.ts';
@@ -85,9 +86,7 @@ function checkInput(context: RequestPorts, request: WholeRequest, job: Job): Req
   // of any other request the headers were enough
   const unsupported = mayBeProbe(request) ? contentTypeFault(request, job) : undefined;
   if (unsupported) return unsupported;
-  const order = job.isTopUp ? topUpOrderOf(request) : undefined;
-  const fault =
-    order === undefined ? undefined : orderFault(context.config.identity?.secrets, order, nowSecs(context));
+  const fault = job.isTopUp ? topUpFault(context, request) : undefined;
   const details =
     fault === undefined
       ? (inputOf(request, job)?.check?.(request.body) ?? []).map(({ text }) => text)
@@ -95,6 +94,14 @@ function checkInput(context: RequestPorts, request: WholeRequest, job: Job): Req
   if (details.length === 0) return { kind: 'fit', job };
   request.charge.chargeMore(requestsOfBytes(request.body.length));
   return refusal(request, 'input_invalid', { details });
+}
+
+/** Why the body of a top-up cannot be bought, in words; undefined if it can. */
+function topUpFault(context: RequestPorts, request: WholeRequest): string | undefined {
+  const order = topUpOrderOf(request);
+  if (order !== undefined) return orderFault(context.config.identity?.secrets, order, nowSecs(context));
+  const read = readUnits(request);
+  return read.kind === 'fault' ? read.text : undefined;
 }
 
 /** The body, if it says to whose account the credit of a top-up goes. */

@@ -13,7 +13,6 @@ import type { Hex } from '../../base/values/primitives.ts';
 import { type AcceptedToken, tokenName } from '../../base/values/token.ts';
 import { payableInV1 } from '../../payments/rules/x402-v1.ts';
 import {
-  checkBinding,
   fullOptions,
   optionFromJson,
   quoteDigest,
@@ -31,7 +30,8 @@ import type pg from 'pg';
 import type { JobsConfig } from '../../base/config/config.ts';
 import type { Offers } from './offers.ts';
 import type { JobHead, PaidRequest } from './job-request.ts';
-import { boundInput } from './routes/request-price.ts';
+import { checkQuoteBinding } from './routes/request-price.ts';
+import { unitsOf } from './top-ups/units.ts';
 import { startMarginSecs } from './routes/route-request.ts';
 import { newQuote } from './quote-job.ts';
 import { type JobRefusal, refusal, rejectedPayment } from './refusal.ts';
@@ -113,7 +113,8 @@ function matchNamedQuote(
   // a quote from before the job sold credit, or from when it did
   if (!option || job.isTopUp !== (option.creditMicros !== undefined))
     return rejectedPayment(job, { ...named, reason: 'matches_no_option' });
-  const binding = checkBinding(termsFromData(quote), decoded.payer, boundInput(job, request));
+  const terms = { ...termsFromData(quote), source: quote.source };
+  const binding = checkQuoteBinding(job, request, terms, decoded.payer);
   if (binding.kind === 'broken') return rejectedPayment(job, { ...named, reason: binding.reason });
   const isExpired = quote.expires_at <= readAt;
   // a payment that failed has ended its quote; any other may still deliver for it, or has
@@ -184,7 +185,7 @@ async function matchOwnQuote(
   const { decoded } = request;
   const window = paymentWindow(context, request, now);
   const unmatched = (reason: string): JobRefusal => rejectedPayment(job, { stage: 'match', reason });
-  if (job.priced) return unmatched('price_depends_on_request');
+  if (job.priced || unitsOf(job, request) > 1) return unmatched('price_depends_on_request');
   const { acceptedTokens, quoteTtlSecs } = context.settings;
   const tokens = hasOwnScheme(decoded) ? payableInV1(acceptedTokens) : [];
   const token = await findSignedToken(context, decoded, tokens);

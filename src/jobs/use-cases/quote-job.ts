@@ -2,7 +2,6 @@ import type { JobsConfig } from '../../base/config/config.ts';
 import type { JobId } from '../../base/values/job.ts';
 import { type QuoteKeys, type QuoteRealm, writeQuoteEcho } from '../../payments/rules/quote-echo.ts';
 import {
-  checkBinding,
   type Quote,
   quoteDigest,
   quoteToData,
@@ -30,7 +29,7 @@ import { readRevocation } from './revoke-quotes.ts';
 import { readStream } from '../../ledger/store/streams.ts';
 import type pg from 'pg';
 import type { WholeRequest } from './job-request.ts';
-import { boundInput } from './routes/request-price.ts';
+import { checkQuoteBinding } from './routes/request-price.ts';
 
 /** What the terms of a quote come from. */
 export interface TermsPorts {
@@ -249,8 +248,8 @@ export async function findIssuedQuote(
   if (quote.options.some(({ creditMicros }) => job.isTopUp !== (creditMicros !== undefined)))
     return 'matches_no_option';
   // its payer is not known yet
-  if (checkBinding(quote, undefined, boundInput(job, request)).kind === 'broken')
-    return 'inputs_hash_mismatch';
+  const terms = { ...quote, source: 'pricing' } as const;
+  if (checkQuoteBinding(job, request, terms, undefined).kind === 'broken') return 'inputs_hash_mismatch';
   const [{ events, nowSecs: readAt }, { beforeSecs }] = await Promise.all([
     readStream(pool, digest),
     readRevocation(pool),

@@ -25,7 +25,8 @@ export type EntityKind =
   | 'cost'
   | 'break'
   | 'period'
-  | 'recovery';
+  | 'recovery'
+  | 'attestation';
 /** The state of such an entity; `none` before its first event. */
 export type EntityStep =
   | 'none'

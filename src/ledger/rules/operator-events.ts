@@ -136,4 +136,14 @@ export const operatorEvents = {
     bookkeeping: 'posts',
     reconciliation: 'needed',
   },
+  /** A verifier's signed note about the first `size` events: their root, and the refunds that were due. */
+  operator_attestation_recorded: {
+    ...recordOnly,
+    schema: z.strictObject({
+      size: count.min(1),
+      note: z.string().regex(/^[\n -~—]{1,4096}$/),
+      operator: operatorName,
+    }),
+    transition: { of: 'entity', kind: 'attestation', from: ['none', 'recorded'], to: 'recorded' },
+  },
 } as const satisfies EventFamily;

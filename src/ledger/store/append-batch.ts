@@ -138,6 +138,7 @@ function encodeAdmission(admit: Admission): string {
     key_id: admit.keyId,
     account_id: admit.accountId,
     hold: wholeMicros(admit.holdMicros),
+    needed: admit.neededMicros === undefined ? undefined : wholeMicros(admit.neededMicros),
     minimum: admit.leastMicros === undefined ? undefined : wholeMicros(admit.leastMicros),
   });
 }

@@ -25,6 +25,8 @@ export interface Admission extends RateLimit {
   readonly accountId: number | undefined;
   /** The most micros that it may cost; 0 for a free model. */
   readonly holdMicros: bigint;
+  /** This much must be available, where it is more than the hold: the hold may be a part of it only. */
+  readonly neededMicros?: bigint | undefined;
   /** Where this many micros are available the caller will retry with a smaller hold: the refusal is not recorded. */
   readonly leastMicros?: bigint | undefined;
 }

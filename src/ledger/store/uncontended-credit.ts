@@ -28,13 +28,14 @@ function isForAnother({ recovery, isUnstarted }: Settlement): boolean {
 
 /** In the order in which `tollbook.admit_uncontended` takes them. */
 function fieldsOfAdmission(admit: Admission): string[] {
-  const { chatId, processId, accountId = '', keyId = '', holdMicros, others = [] } = admit;
+  const { chatId, processId, accountId = '', keyId = '', holdMicros, neededMicros, others = [] } = admit;
   const windows = [admit, ...others].flatMap(({ subject, perMinute, perDay = '' }) => [
     subject,
     String(perMinute),
     String(perDay),
   ]);
-  return [chatId, processId, String(accountId), String(keyId), String(holdMicros), ...windows];
+  const needed = neededMicros === undefined ? [] : [String(neededMicros)];
+  return [chatId, processId, String(accountId), String(keyId), String(holdMicros), ...windows, ...needed];
 }
 
 function fieldsOfSettlement({ chatId, capturedMicros, releasedMicros }: Settlement): string[] {

@@ -93,21 +93,50 @@ export async function readRefundsOwed(pool: pg.Pool): Promise<Backlog> {
 
 export type RefundDueRow = Awaited<ReturnType<typeof listRefundsDue>>['rows'][number];
 
+const decidingTypes = `'dead_lettered', 'payment_recovered', 'settlement_disproved', 'settlement_reorged'`;
+
 /**
  * The streams whose payments may have to be refunded, by the types of their events alone: with a dead letter, a recovered payment, a settlement
- * that did not stand, or more settlements than calls.
+ * that did not stand, or more settlements than calls. With `afterSeq` only streams with events after it, and all of those that began before.
  */
-export async function findStreamsThatMayOwe({ client, seq }: RowSnapshot): Promise<string[]> {
+export async function findStreamsThatMayOwe(
+  { client, seq }: Pick<RowSnapshot, 'client' | 'seq'>,
+  afterSeq = 0,
+): Promise<string[]> {
   const { rows } = await client.query<{ stream: string }>(
     `select tollbook.stream_name(stream) as stream from tollbook.event
-      where lane_id = 1 and seq <= $1 and type in ('dead_lettered', 'payment_recovered', 'settlement_disproved', 'settlement_reorged',
-        'payment_settled', 'enqueued')
+      where lane_id = 1 and seq <= $1 and ${
+        afterSeq === 0 ? `type in (${decidingTypes}, 'payment_settled', 'enqueued')` : `seq > ${afterSeq}`
+      }
       group by stream
-      having bool_or(type not in ('payment_settled', 'enqueued'))
-        or count(*) filter (where type = 'payment_settled') > count(*) filter (where type = 'enqueued')`,
+      having bool_or(type in (${decidingTypes}))
+        or count(*) filter (where type = 'payment_settled') > count(*) filter (where type = 'enqueued')
+        or (${afterSeq} > 0 and octet_length(stream) = 32 and min(version) > 1)`,
     [seq],
   );
   return rows.map(({ stream }) => stream);
+}
+
+/** A payment with a refund due in the read models: its quote, and the last event of that stream. */
+export interface DueStream {
+  readonly quote_digest: string;
+  readonly version: number;
+  readonly last_seq: number;
+}
+
+/** Every payment with a refund due in the read models. */
+export async function readDueStreams({ client, generation, seq }: RowSnapshot): Promise<DueStream[]> {
+  const { rows } = await client.query<DueStream>(
+    `select tollbook.stream_name(started.stream) as quote_digest, last.version, last.seq as last_seq
+      from tollbook.payment
+      join tollbook.event started on started.lane_id = 1 and started.seq = payment.seq
+      cross join lateral (
+        select version, seq from tollbook.event
+        where event.stream = started.stream and event.seq <= $2 order by version desc limit 1) last
+      where generation = $1 and refund_due is not null`,
+    [generation, seq],
+  );
+  return rows;
 }
 
 /** What the read models say of the refunds of these payments, by the event that started each; nothing of those of which they say none. */

@@ -43,7 +43,7 @@ export function renderConsole(visit: VisitOf<ConsoleSite>, view: View, notice: N
     home: '/console',
     brand: html`${name} <span class="badge plain">console</span>`,
     navigation: html`${isIn && navigation(visit, view.section)} ${visitor && who(visit)}`,
-    footer: html`${isIn && html`<button type="button" class="quiet small" data-keys hidden>Keys: ?</button>`}
+    footer: html`${isIn && html`<button type="button" class="quiet small" data-keys hidden>Keyboard shortcuts <kbd>?</kbd></button>`}
       <a href="/docs">API reference</a><span>${name}</span>`,
     end: isIn && keysDialog,
   });

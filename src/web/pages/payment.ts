@@ -33,6 +33,8 @@ export interface PaymentFormOptions {
   readonly gives?: (payable: Payable) => Shown;
   /** The form's own fields. */
   readonly fields?: Shown;
+  /** Fields after the choice. */
+  readonly more?: Shown;
   readonly button: string;
   /** The last step, such as `Add the credit`. */
   readonly delivered: string;
@@ -42,12 +44,12 @@ export interface PaymentFormOptions {
 
 /** A form that pays with the wallet of the browser, with its visible steps: `bindPayForm` of assets/pay-form.js makes it work. */
 export function paymentForm(options: PaymentFormOptions): Html {
-  const { purpose, fields, button, delivered, without } = options;
+  const { purpose, fields, more, button, delivered, without } = options;
   const networks = walletNetworks(options.networks);
   return html`<div class="pay" data-purpose="${purpose}" data-networks="${JSON.stringify(networks)}">
     <div class="notice" data-without-wallet>${without}</div>
     <form hidden>
-      ${fields}${choice(options)}
+      ${fields}${choice(options)}${more}
       <fieldset data-wallets hidden>
         <legend>Wallet</legend>
         <div class="choices"></div>
@@ -79,7 +81,8 @@ export function priceIn({ network, symbol, decimals, amount }: Payable, networks
 }
 
 /** With the price's values, which the module compares with the 402. */
-function radio({ path, network, asset, symbol, decimals, amount }: Payable, index: number): Html {
+function radio(payable: Payable, index: number): Html {
+  const { path, network, asset, symbol, decimals, amount, creditMicros } = payable;
   return html`<input
     type="radio"
     name="payable"
@@ -91,6 +94,7 @@ function radio({ path, network, asset, symbol, decimals, amount }: Payable, inde
     data-symbol="${symbol}"
     data-decimals="${decimals}"
     data-amount="${amount}"
+    ${creditMicros !== undefined && html`data-credit="${creditMicros}"`}
   />`;
 }
 

@@ -1,6 +1,10 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect, test } from 'vitest';
 import { commands } from '../../../src/app/cli/commands.ts';
-import { tollbook } from '../../support/program.ts';
+import { signAttestation } from '../../../src/audit/rules/attestation.ts';
+import { noteSigner } from '../../../src/base/values/log/checkpoint.ts';
+import { temporaryFolder, tollbook } from '../../support/program.ts';
 
 const hash = `0x${'a'.repeat(64)}`;
 const node = ['--rpc', 'eip155:1=http://127.0.0.1:1'];
@@ -10,6 +14,13 @@ const why = ['--why', 'a reason'];
 const by = ['--by', 'ada'];
 const elsewhere = ['--database', 'localhost', '--public-url', 'none'];
 const config = ['--config', 'config/example.toml'];
+const folder = temporaryFolder();
+const [seedFile, noteFile] = [path.join(folder, 'seed'), path.join(folder, 'note')];
+const seed = Buffer.alloc(32, 7);
+const signer = noteSigner('audit.example/tollbook', [seed]);
+const owed = { count: 0, sha256: seed.toString('base64') };
+writeFileSync(seedFile, seed.toString('base64'));
+writeFileSync(noteFile, signAttestation({ size: 1, root: seed, owed }, signer));
 const ids = [['x'], ['0'], ['-1'], ['1.5'], ['0x1'], ['1e1'], [' 1'], ['']];
 
 /** Arguments that a command takes, and others without a name that it does not. */
@@ -126,6 +137,12 @@ const uses: Readonly<Record<string, Use>> = {
   'period show': { args: ['2026-01'], wrong: [[], ['2026-13'], ['x'], ['']] },
   'period check': { args: ['2026-01'], wrong: [[], ['2026-13'], ['x'], ['']] },
   verify: { args: [], wrong: [[''], ['absent.jsonl']] },
+  'attestations sign': {
+    args: [signer.name, '--key', seedFile, '--out', path.join(folder, 'out')],
+    wrong: [[], [''], ['two words']],
+  },
+  'attestations record': { args: ['--file', noteFile, '--attested-by', signer.verifierKeys[0], ...by] },
+  'attestations list': { args: ['--attested-by', signer.verifierKeys[0]] },
   'log key': { args: ['jobs.example/log'], wrong: [[], [''], ['two words']] },
   'projections rebuild': { args: [] },
   'runners pause': { args: ['one'], wrong: [[], ['two words'], ['']] },

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LedgerEvent } from '../../../src/ledger/rules/event.ts';
+import { inputsHashOf } from '../../../src/payments/rules/quote.ts';
 import { sha256 } from '../../../src/base/values/sha256.ts';
 import { paidJob, refundOf, type StreamEvent } from '../../support/synthetic-ledger.ts';
 import { verdictOn } from '../../support/verify.ts';
@@ -47,7 +48,24 @@ function ordered(change: object = {}): StreamEvent[] {
   }));
 }
 
+/** The same for an order of several units, by a quote for one body alone, or for any. */
+function orderedUnits(units: number, boundTo: 'order' | 'another order' | 'any' = 'order'): StreamEvent[] {
+  const order = `tollbook-top-up:2:1:${units}:1900000000:${'s'.repeat(22)}:${'m'.repeat(43)}`;
+  const hash = inputsHashOf(Buffer.from(boundTo === 'order' ? order : boundTo));
+  const bound = boundTo === 'any' ? {} : { inputsHash: hash, bodyKeccak256: hash };
+  const paidFor = { top_up_order: order, body_sha256: sha256(order) };
+  return paidJob(1, { creditMicros: '2000', nonce: sha256(order), ...bound }).map(({ stream, event }) => ({
+    stream,
+    event: event.type === 'settlement_started' ? { ...event, data: { ...event.data, ...paidFor } } : event,
+  }));
+}
+const boughtBy = (events: readonly StreamEvent[]) => toppedUp({ quote_digest: events[0]!.stream });
+
 test.each<[string, StreamEvent[]]>([
+  [
+    'granted for an order of several units, by the quote for it',
+    [...orderedUnits(2), opened(), boughtBy(orderedUnits(2))],
+  ],
   ['granted for a paid call', [...paid, toppedUp()]],
   ['granted before its call is completed', [...job.slice(0, 5), opened(), toppedUp(), ...job.slice(5)]],
   ['granted to the account that its order names', [...ordered(), opened(), toppedUp()]],
@@ -109,6 +127,21 @@ test.each<[string, StreamEvent[], RegExp]>([
       toppedUp(),
     ],
     /order is not the body/,
+  ],
+  [
+    'by an order of several units that pays a quote for any order',
+    [...orderedUnits(2, 'any'), opened()],
+    /quote is not for this order alone/,
+  ],
+  [
+    'by an order of several units that pays the quote of another order',
+    [...orderedUnits(2, 'another order'), opened()],
+    /quote is not for this order alone/,
+  ],
+  [
+    'by an order of several units whose price is no multiple',
+    [...orderedUnits(3), opened()],
+    /costs no multiple of 3/,
   ],
   ['never, but is reversed', [...paid, reversed('0', '2000')], /bought/],
   [

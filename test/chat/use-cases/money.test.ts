@@ -60,7 +60,7 @@ describe('credit for completions', () => {
     expect(completed).toMatchObject({ cached_tokens: cached, cost_micros: String(Math.ceil(cost)) });
   });
 
-  test('that covers less than the longest answer limits the answer', async () => {
+  test('that covers less than a typical answer limits the answer', async () => {
     const gateway = await startChatGateway();
     const open = ask('words:400');
     const bound = await boundOf(gateway, { ...open, max_tokens: 100 });
@@ -71,6 +71,44 @@ describe('credit for completions', () => {
     // a limit that is not in the request leaves a little more for the answer
     expect(upstreamRequest.max_tokens).toBeGreaterThanOrEqual(100);
     expect(upstreamRequest.max_tokens).toBeLessThan(120);
+  });
+
+  test('is held for the longest answer where an eighth of it pays for that, and else for what the eighth pays for', async () => {
+    const gateway = await startChatGateway();
+    const open = ask('words:3');
+    const whole = await boundOf(gateway, { ...open, max_tokens: 16_384 });
+    const limitFor = async (micros: bigint): Promise<number> => {
+      const answer = await gateway.post(open, { authorization: `Bearer ${await gateway.key(micros)}` });
+      expect(answer.status).toBe(200);
+      return JSON.parse(gateway.model.calls.at(-1)?.body ?? '{}').max_tokens;
+    };
+    expect(await limitFor(whole * 8n)).toBe(16_384);
+    // half of that pays for half the length, a little more without the prompt's share
+    const half = await limitFor(whole * 4n);
+    expect(half).toBeGreaterThan(7_900);
+    expect(half).toBeLessThan(8_300);
+    expect(await limitFor(whole)).toBeGreaterThanOrEqual(1_024);
+  });
+
+  test('that is small pays for ten simultaneous requests without a length, each for a typical answer', async () => {
+    const gateway = await startChatGateway();
+    const open = ask('words:3 fault:slow_first_byte');
+    const typical = await boundOf(gateway, { ...open, max_tokens: 1_024 });
+    const whole = await boundOf(gateway, { ...open, max_tokens: 16_384 });
+    const credit = typical * 12n;
+    expect(credit).toBeLessThan(whole * 2n);
+    const key = { authorization: `Bearer ${await gateway.key(credit)}` };
+    const answers = await Promise.all(Array.from({ length: 10 }, () => gateway.post(open, key)));
+    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
+    await Promise.all(answers.map((answer) => answer.text()));
+    const limits = gateway.model.calls.map((call) => JSON.parse(call.body).max_tokens);
+    expect(limits).toHaveLength(10);
+    expect(Math.min(...limits)).toBeGreaterThanOrEqual(1_024);
+    const held = (await allEvents(gateway.database.db)).flatMap((event) =>
+      event.type === 'credit_held' ? BigInt(event.data.amount_micros) : [],
+    );
+    expect(held.reduce((sum, micros) => sum + micros, 0n)).toBeLessThanOrEqual(credit);
+    await eventually(() => expectBooks(gateway.database));
   });
 
   test('of zero refuses a paid model with balance and cost, and admits a free one', async () => {

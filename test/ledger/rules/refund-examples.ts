@@ -11,6 +11,11 @@ const ofPayment = {
 
 /** Of a refund that a wallet sends, and what its transaction cost. */
 export const refundExamples = {
+  operator_attestation_recorded: {
+    size: 41,
+    note: `audit.example/tollbook\n41\n${'A'.repeat(43)}=\nrefunds-due 1 ${'B'.repeat(43)}=\n\n— audit.example/tollbook AAAA\n`,
+    operator: 'ada',
+  },
   refund_started: {
     ...ofPayment,
     amount: '10000',

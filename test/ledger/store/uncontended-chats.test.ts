@@ -31,6 +31,7 @@ const chatStep = fc.record({
   perMinute: fc.constantFrom(5, 30, 100, 100, 100),
   perDay: fc.constantFrom(undefined, undefined, undefined, 20, 100),
   isFree: fc.boolean(),
+  parts: fc.constantFrom(undefined, undefined, undefined, undefined, undefined, 2n),
 });
 type ChatStep = typeof chatStep extends fc.Arbitrary<infer T> ? T : never;
 const chatBatch = fc.record({
@@ -89,7 +90,7 @@ function chatCommand(
   added: Admission[],
   step: ChatStep,
 ): CreditCommand {
-  const { of, kind, micros, perMinute, perDay, isFree } = step;
+  const { of, kind, micros, perMinute, perDay, isFree, parts } = step;
   const { accountId = 0, keyId = 0 } = spenders[of] ?? {};
   const chatId = idOf(++chats);
   const at = step.chat % Math.max(1, holds.length);
@@ -113,6 +114,7 @@ function chatCommand(
     others: [{ subject: `account:${of % 2}`, perMinute: 60, perDay: undefined }],
     holdMicros: isFree || kind === 'count' ? 0n : micros,
     isRefused: kind === 'count',
+    neededMicros: parts === undefined || isFree ? undefined : micros * parts,
     leastMicros: perMinute === 5 ? 1n : undefined,
   });
   if (kind === 'admit' && !isFree) added.push(command.admit);
@@ -226,6 +228,11 @@ test('a completion that does not fit its limits or credit, alone or with others 
   // 39,970 are available
   expect(await isWritten({ holdMicros: 40_000n })).toBe(false);
   expect(await isWritten({ holdMicros: 20_000n }, { holdMicros: 20_000n })).toBe(false);
+  // where more than the hold must be available, it is left after the whole batch
+  expect(await isWritten({ holdMicros: 20_000n, neededMicros: 39_971n })).toBe(false);
+  expect(await isWritten({ holdMicros: 10n, neededMicros: 39_961n }, { holdMicros: 10n })).toBe(false);
+  expect(await isWritten({ ...capped, holdMicros: 20n, neededMicros: 141n })).toBe(false);
+  expect(await isWritten({ ...budgeted, holdMicros: 20n, neededMicros: 91n })).toBe(false);
   // 140 of the cap are left
   expect(await isWritten({ ...capped, holdMicros: 141n })).toBe(false);
   expect(await isWritten({ ...capped, holdMicros: 71n }, { ...capped, holdMicros: 70n })).toBe(false);
@@ -245,6 +252,10 @@ test('a completion that does not fit its limits or credit, alone or with others 
   await change(owner, nowMs, undefined, rich);
   await owner.query('update tollbook.api_key set expires_at = null');
   expect(
-    await isWritten({ perMinute: 5 }, { ...capped, holdMicros: 140n }, { ...budgeted, holdMicros: 90n }),
+    await isWritten(
+      { perMinute: 5 },
+      { ...capped, holdMicros: 20n, neededMicros: 140n },
+      { ...budgeted, holdMicros: 90n },
+    ),
   ).toBe(true);
 });

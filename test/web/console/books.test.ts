@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
 import { devnetKeys } from '../../../src/devnet/accounts.ts';
-import { readConsoleEvents } from '../../../src/accounts/use-cases/operators.ts';
+import { readConsoleEvents, recordAction } from '../../../src/accounts/use-cases/operators.ts';
 import { readStream } from '../../../src/ledger/store/streams.ts';
 import { hasBrowser, useBrowser } from '../../support/browser.ts';
 import { browserOf, operatorTab, signInOperator } from '../../support/console.ts';
 import { storeReport } from '../../support/console-books.ts';
+import { laneOn } from '../../support/credit.ts';
 import { useChain } from '../../support/devnet.ts';
 import { payTo } from '../../support/gateway.ts';
 import { echo, startJobsSite } from '../../support/jobs-site.ts';
@@ -39,7 +40,7 @@ async function startWithBreak() {
 test.skipIf(!hasBrowser)(
   'an operator explains a break of a reconciliation under their name, and the next report carries it',
   async () => {
-    const { site, database, id, path, breakId, transaction, period, said } = await startWithBreak();
+    const { site, database, id, breakId, transaction, period, said } = await startWithBreak();
     const ada = await signInOperator(site, { role: 'finance' });
     const tab = await operatorTab(chromium, site, ada);
     const { page } = tab;
@@ -51,14 +52,14 @@ test.skipIf(!hasBrowser)(
     await page.getByText(/Ledger and chains differ from .+: 1 break is not explained\./).waitFor();
     expect(await page.getByText('It ties out').count()).toBe(0);
     await tour.look('console-reconciliation');
-    await page.locator(`a[href="${path}"]`).click();
+    await page.getByRole('link', { name: 'Explain it' }).click();
     await page.getByText('Nothing yet.').waitFor();
     await page.getByLabel('Category').selectOption('known_transfer');
     await page.getByLabel('Note').fill('Our own deposit, of 24 November');
     await page.getByRole('button', { name: 'Record it' }).click();
     await page.getByText('Your explanation is recorded').waitFor();
     expect((await browserOf(site, ada).get('/console')).text).not.toContain('in the last reconciliation');
-    await page.getByText('Our own deposit, of 24 November').waitFor();
+    await page.getByText('Explained by ada as known transfer: “Our own deposit, of 24 November”.').waitFor();
     await tour.look('console-break');
     expect(await said()).toMatchObject([
       { as: 'known_transfer', operator: 'ada', note: 'Our own deposit, of 24 November', transaction },
@@ -102,11 +103,29 @@ test('finance records what a break is on its page and reconciles the period agai
   expect([none.status, none.text]).toEqual([409, expect.stringContaining('The chain does not know')]);
   const events = await readConsoleEvents(site.database, undefined, 20);
   expect(events.map(({ data }) => 'action' in data && data.action)).toEqual(
-    expect.arrayContaining(['record_transfer', 'reconcile']),
+    expect.arrayContaining(['record_transfer', 'reconcile', 'reconcile_stored', 'reconcile_refused']),
   );
   const viewer = browserOf(site, await signInOperator(site, { name: 'vera', role: 'viewer' }));
   for (const page of [books, `${books}/money`, path])
     expect(formsIn((await viewer.get(page)).text).map((form) => form.action)).toEqual(['/console/sign-out']);
+});
+
+test('a reconciliation whose end is not recorded is said to be lost or made elsewhere, until its end or a newer report is stored', async () => {
+  const { site, period } = await startWithBreak();
+  const ada = await signInOperator(site, { role: 'finance' });
+  const ledger = { lane: laneOn(site.database) };
+  const shown = async () => (await browserOf(site, ada).get('/console/books')).text;
+  const lost = 'the process that made it was stopped';
+  const act = (action: string, subject: string) => recordAction(ledger, ada, action, subject);
+  // by another process of the gateway
+  await act('reconcile', '2026-10-01 to 2026-11-01');
+  expect(await shown()).toContain(lost);
+  await act('reconcile_failed', '2026-10-01 to 2026-11-01: The node is away.');
+  expect(await shown()).toMatch(/Reconciliation not made .*2026-10-01 to 2026-11-01: The node is away\./s);
+  await act('reconcile', '2026-10-01 to 2026-11-01');
+  await storeReport(site.database, chain, period);
+  const after = await shown();
+  expect([after.includes(lost), after.includes('not made')]).toEqual([false, false]);
 });
 
 test('an explanation without a note, or of an unknown category or break, is not recorded', async () => {

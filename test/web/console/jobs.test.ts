@@ -24,10 +24,11 @@ test.skipIf(!hasBrowser)(
     await tour.open(page, 'console-jobs');
     await tab.page.getByText('3.264').first().waitFor();
     await tab.page.getByText('fixed in the configuration').first().waitFor();
-    await tab.page.getByLabel('Job, as').fill('1/3');
+    await tab.page.getByText('3,200 USDC for 1 ether').waitFor();
+    await tab.page.getByLabel('Job', { exact: true }).selectOption({ label: 'For members (1/3)' });
     await tab.page.getByLabel('Caller').fill(payer.address);
     await tab.page.getByRole('button', { name: 'Try it' }).click();
-    await tab.page.getByRole('heading', { name: 'Dry run of 1/3' }).waitFor();
+    await tab.page.getByRole('heading', { name: 'Dry run of For members 1/3' }).waitFor();
     await tour.look('console-jobs-dry-run');
     expect((await readConsoleEvents(site.database, undefined, 1))[0]?.data).toMatchObject({
       action: 'dry_run',
@@ -73,7 +74,7 @@ test('a dry run without a job is refused as for clients, and a viewer asks for n
   const ada = browserOf(site, await signInOperator(site));
   const action = `${page}/dry-run`;
   expect((await sendForm(ada, page, { job: 'x<b>', caller: '' }, { action })).text).toContain(
-    'Dry run of x&#60;b&#62;',
+    'Dry run of job x&#60;b&#62;',
   );
   const viewer = browserOf(site, await signInOperator(site, { name: 'vera', role: 'viewer' }));
   const forms = formsIn((await viewer.get(page)).text);

@@ -75,6 +75,12 @@ test.skipIf(!hasBrowser)(
         /^Paid 0.000001 USDC on Base Sepolia on .+, not delivered: a refund of 0.000001 USDC is due\.$/,
       )
       .waitFor();
+    // what events say is written for people: no smallest units, no seconds since 1970, no numbers of jobs alone
+    const said = (await page.locator('.timeline dl').allTextContents()).join(' ').replaceAll(/\s+/g, ' ');
+    expect(said).toMatch(/amount 0\.000001 USDC/);
+    expect(said).toMatch(/options 0\.000001 USDC on Base Sepolia/);
+    expect(said).toMatch(/job Echo 1\/1/);
+    expect(said).not.toMatch(/price wei|eip155|\b1[78]\d{8}\b/);
     await tour.look('console-payment');
     await page.getByRole('button', { name: 'Requeue the call' }).click();
     await page.getByText('The call is in the queue again').waitFor();

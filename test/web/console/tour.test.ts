@@ -25,10 +25,12 @@ test.skipIf(!hasBrowser)(
     const ledger = { lane: laneOn(gateway.database) };
     for (const subject of ['42', `0x${'ab'.repeat(32)}`])
       for (let count = 0; count < 30; count++) await recordAction(ledger, ada, 'requeue_call', subject);
-    const tour = startTour(await operatorTab(chromium, gateway, ada));
+    const tab = await operatorTab(chromium, gateway, ada);
+    const tour = startTour(tab);
     await tour.open('/console', 'console-overview');
     await tour.open('/console/activity', 'console-activity');
     await tour.open('/console/activity?before=20', 'console-activity-earlier');
+    await tab.page.getByRole('heading', { name: 'Earlier activity' }).waitFor();
     await tour.open('/console/operators', 'console-operators');
     await tour.open('/console/factors', 'console-factors');
     await tour.open('/console/books', 'console-books-empty');
@@ -43,14 +45,19 @@ test.skipIf(!hasBrowser)(
 );
 
 test.skipIf(!hasBrowser)(
-  'on a phone the navigation is one row, in which the section that is open can be seen',
+  'on a phone the navigation is one row, in which the section that is open can be seen, and which fades where it goes on',
   async () => {
     const gateway = await startConsole();
     const { page } = await operatorTab(chromium, gateway, await signInOperator(gateway), {
       viewport: { width: 390, height: 844 },
     });
+    const fades = () =>
+      page
+        .locator('.top nav ul')
+        .evaluate((row) => ['data-hidden-before', 'data-hidden-after'].map((name) => row.hasAttribute(name)));
     for (const path of ['/console', '/console/books/log', '/console/operators']) {
       await page.goto(path);
+      expect(await page.locator('.who').innerText()).toMatch(/ada.*admin/s);
       for (const row of await page.locator('nav').all()) {
         const links = await row.getByRole('link').all();
         const tops = await Promise.all(links.map(async (link) => (await link.boundingBox())?.y));
@@ -61,6 +68,15 @@ test.skipIf(!hasBrowser)(
           true,
         ]);
       }
+    }
+    // so narrow that not all sections are seen at the same time
+    await page.setViewportSize({ width: 240, height: 844 });
+    for (const [path, fading] of [
+      ['/console', [false, true]],
+      ['/console/operators', [true, false]],
+    ] as const) {
+      await page.goto(path);
+      expect([path, await fades()]).toEqual([path, fading]);
     }
   },
 );

@@ -65,6 +65,33 @@ describe.skipIf(!hasBrowser)('a signed-in user tops up from the page of credit',
     await expectBooks(gateway.database);
   });
 
+  test('for an amount that the user chooses, a whole multiple of what is offered, which the page shows in dollars', async () => {
+    const customer = await openWithWallet(chromium, chain);
+    const { gateway, tab, paying } = customer;
+    const { page } = tab;
+    await payButton(tab).waitFor();
+    const units = page.getByLabel('How many of it');
+    const total = page.locator('[data-total]');
+    expect(await total.textContent()).toBe('10.00 USD for 10 USDC');
+    for (const refused of ['0', '101', '1.5']) {
+      await units.fill(refused);
+      expect([refused, await total.textContent()]).toEqual([refused, '']);
+      await press(customer);
+    }
+    await units.fill('3');
+    expect(await total.textContent()).toBe('30.00 USD for 30 USDC');
+    await press(customer);
+    await page.getByText('30.00 USD were added: you can spend 30.00 USD now.').waitFor();
+    await page.locator('[data-history]').getByRole('cell', { name: '+30.00 USD' }).waitFor();
+    await page.getByRole('link', { name: 'See the receipt' }).click();
+    await page.getByRole('heading', { name: '+30.00 USD of credit' }).waitFor();
+    const [bought, ...more] = await eventsOf(gateway.database, 'credit_topped_up');
+    expect(more).toEqual([]);
+    expect(bought?.data).toMatchObject({ payer: paying.payer, atoms: '30000000', amount_micros: '30000000' });
+    expect(await chain.balance(paying.payer)).toBe(70_000_000n);
+    await expectBooks(gateway.database);
+  });
+
   test('and is charged once where the connection drops after the signature, although the page is loaded again meanwhile', async () => {
     const customer = await openWithWallet(chromium, chain);
     const { gateway, tab, paying, wallet } = customer;

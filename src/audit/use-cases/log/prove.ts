@@ -3,7 +3,6 @@ import {
   consistencyRanges,
   hashBytes,
   inclusionRanges,
-  type LeafRange,
   nodesOf,
   rangeHash,
   RightEdge,
@@ -91,9 +90,17 @@ export async function proveConsistency(
 
 /** The root of the first `size` leaves, computed from the stored tiles. */
 export async function rootFromTiles(pool: pg.Pool, size: number): Promise<Buffer> {
-  const all: LeafRange = { from: 0, to: size };
-  const hashOf = await readNodes(pool, nodesOf(all));
-  return rangeHash(nodesOf(all).map(hashOf));
+  return (await edgeFromTiles(pool, size)).root();
+}
+
+/**
+ * The right edge of the first `size` leaves, computed from the stored tiles.
+ * @throws RangeError where a tile is missing or too short
+ */
+export async function edgeFromTiles(pool: pg.Pool, size: number): Promise<RightEdge> {
+  const nodes = nodesOf({ from: 0, to: size });
+  const hashOf = await readNodes(pool, nodes);
+  return new RightEdge(size, nodes.map(hashOf));
 }
 
 /**

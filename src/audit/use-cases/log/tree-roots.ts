@@ -9,10 +9,12 @@ export interface Roots {
 
 export class TreeRoots implements Roots {
   readonly at = new Map<number, Buffer>();
-  readonly #edge = new RightEdge();
+  readonly #edge: RightEdge;
   readonly #wanted: ReadonlySet<number>;
 
-  constructor(wanted: Iterable<number>) {
+  /** @param edge of the tree that grows; by default one without leaves */
+  constructor(wanted: Iterable<number>, edge = new RightEdge()) {
+    this.#edge = edge;
     this.#wanted = new Set(wanted);
     this.#note();
   }

@@ -6,6 +6,8 @@ import {
   readCheckpoint,
   type TreeHead,
 } from '../../../base/values/log/checkpoint.ts';
+import type { RightEdge } from '../../../base/values/log/merkle.ts';
+import { edgeFromTiles } from '../log/prove.ts';
 import { TreeRoots } from '../log/tree-roots.ts';
 import { poll } from '../../../base/runtime/poll.ts';
 import { firstLeaves, readLargestHead, readOrigins, type StoredHead } from '../../store/log.ts';
@@ -26,11 +28,13 @@ const askEveryMs = 100;
 /**
  * Compares the ledger in a database with the newest head of its log, by the bytes of its events alone. Waits some seconds for a head that
  * covers `events`. Without a key the head's signature is not checked.
+ * @param since a tree that somebody else has verified: it must be the beginning of the head's, and only the events after it are read
  */
 export async function sealingInDatabase(
   pool: pg.Pool,
   events: number,
   verifier: NoteVerifier | undefined,
+  since?: Pick<TreeHead, 'size' | 'root'>,
 ): Promise<Sealing> {
   const found = await poll(() => newestHead(pool, verifier), {
     until: (head) => !head || head.size >= events,
@@ -40,8 +44,14 @@ export async function sealingInDatabase(
   if (!found) return { kind: 'not_sealed', covered: 0 };
   try {
     const head = verifier ? openCheckpoint(found.note, verifier) : readCheckpoint(found.note);
-    return await compare(firstLeaves(pool, found.size), head, events);
+    const from = since && since.size <= found.size ? since : undefined;
+    const edge = from && (await edgeFromTiles(pool, from.size));
+    if (from && edge?.root().equals(from.root) !== true)
+      return { kind: 'changed', words: `the first ${from.size} events of the log are not the attested ones` };
+    return await compare(firstLeaves(pool, found.size, from?.size), head, events, edge);
   } catch (error) {
+    if (error instanceof RangeError)
+      return { kind: 'changed', words: `the log is damaged: ${error.message}` };
     if (!(error instanceof CheckpointError)) throw error;
     return {
       kind: 'changed',
@@ -83,8 +93,9 @@ async function compare(
   batches: AsyncIterable<readonly Buffer[]>,
   { size, root }: TreeHead,
   events: number,
+  edge?: RightEdge,
 ): Promise<Sealing> {
-  const tree = new TreeRoots([size]);
+  const tree = new TreeRoots([size], edge);
   for await (const leaves of batches) {
     for (const leaf of leaves) if (tree.size < size) tree.append(leaf);
     if (tree.size === size) break;

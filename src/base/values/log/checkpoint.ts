@@ -7,6 +7,8 @@ export interface TreeHead {
   readonly origin: string;
   readonly size: number;
   readonly root: Buffer;
+  /** The lines after the root; absent where there are none. */
+  readonly extensions?: readonly string[];
 }
 
 /** The keys that sign notes under a name, Ed25519 as C2SP's signed-note has it: two while one replaces the other. */
@@ -98,8 +100,11 @@ export function parseVerifierKey(text: string): NoteVerifier {
 }
 
 /** The checkpoint of a tree head: a note, signed. */
-export function signCheckpoint({ origin, size, root }: TreeHead, signer: NoteSigner): string {
-  const text = `${origin}\n${size}\n${root.toString('base64')}\n`;
+export function signCheckpoint(
+  { origin, size, root, extensions = [] }: TreeHead,
+  signer: Pick<NoteSigner, 'name' | 'sign'>,
+): string {
+  const text = [origin, size, root.toString('base64'), ...extensions].map((line) => `${line}\n`).join('');
   const lines = signer.sign(text).map((signature) => `— ${signer.name} ${signature.toString('base64')}\n`);
   return `${text}\n${lines.join('')}`;
 }
@@ -152,7 +157,7 @@ function parseHead(text: string): TreeHead {
     root.toString('base64') === base64 &&
     !more.includes('');
   if (!isHead) throw new CheckpointError('this signed note is not a checkpoint');
-  return { origin, size: Number(size), root };
+  return { origin, size: Number(size), root, ...(more.length > 0 && { extensions: more }) };
 }
 
 function parseSignature(line: string): { name: string; bytes: Buffer } {

@@ -20,7 +20,7 @@ export const chatRequest = z
       .min(1)
       .nullish()
       .describe(
-        "The limit of each choice. Default: the model's longest answer, or as much as the credit pays for.",
+        "The limit of each choice. Default: the model's longest answer if an eighth of the credit pays for it, else a shorter one.",
       ),
     n: z.int().min(1).max(128).nullish(),
   })

@@ -26,6 +26,7 @@ import { moneyText } from '../../terminal/money-text.ts';
 import { type ChainSources, readChainSources, withSources } from '../../terminal/record-transfer.ts';
 import {
   checkSealedOptions,
+  readSince,
   refuseChanged,
   refuseUnsealed,
   type SealedValues,
@@ -57,11 +58,12 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
         `no RPC for ${order.network} is known: name one with --rpc ${order.network}=URL`,
       );
     await projectToHead(ledger);
-    const changed = await refuseChanged(sealed, ledger.pool);
+    const since = await readSince(sealed, ledger.pool);
+    const changed = await refuseChanged(sealed, ledger.pool, since);
     if (changed !== undefined) return changed;
-    const plan = await planBatch(ledger.pool, order, chains, sender);
+    const plan = await planBatch(ledger.pool, order, chains, sender, since);
     if (plan.kind !== 'planned') return refusePlan(plan, order);
-    const unsealed = await refuseUnsealed(sealed, ledger, plan.asOfSeq);
+    const unsealed = await refuseUnsealed(sealed, { pool: ledger.pool, since }, plan.asOfSeq);
     if (unsealed !== undefined) return unsealed;
     const spent = await refuseSpentNonce(sender, chains.get(order.network));
     if (spent !== undefined) return spent;
@@ -146,7 +148,7 @@ interface Request {
   readonly sender: BatchSender;
   readonly out: string;
   readonly safe: string | undefined;
-  readonly sealed: SealedValues;
+  readonly sealed: SealedValues & { readonly 'attested-by'?: string | undefined };
   readonly sources: ChainSources;
 }
 

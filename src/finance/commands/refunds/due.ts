@@ -8,7 +8,12 @@ import {
 } from '../../use-cases/refunds/list-refunds-due.ts';
 import { listStartedRefunds } from '../../../payments/store/refunds.ts';
 import { readOptions } from '../../../base/terminal/arguments.ts';
-import { checkSealedOptions, refuseChanged, refuseUnsealed } from '../../terminal/require-sealed.ts';
+import {
+  checkSealedOptions,
+  readSince,
+  refuseChanged,
+  refuseUnsealed,
+} from '../../terminal/require-sealed.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { quoteText } from '../../../payments/terminal/quote-text.ts';
 import { moneyText } from '../../terminal/money-text.ts';
@@ -23,7 +28,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   checkSealedOptions(values);
   return withLedger(async (ledger) => {
     await projectToHead(ledger);
-    const refusal = await refuseChanged(values, ledger.pool);
+    const since = await readSince(values, ledger.pool);
+    const refusal = await refuseChanged(values, ledger.pool, since);
     if (refusal !== undefined) return refusal;
     let [listed, sealedSeq] = [0, -1];
     const [contradicted, changed]: [number[], number[]] = [[], []];
@@ -32,7 +38,9 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       const page: RefundsDue = await listRefundsDue(ledger.pool, after, pageSize);
       // nothing is listed that may be paid before it is sealed
       const unsealed =
-        page.asOfSeq > sealedSeq ? await refuseUnsealed(values, ledger, page.asOfSeq) : undefined;
+        page.asOfSeq > sealedSeq
+          ? await refuseUnsealed(values, { pool: ledger.pool, since }, page.asOfSeq)
+          : undefined;
       if (unsealed !== undefined) return unsealed;
       sealedSeq = Math.max(sealedSeq, page.asOfSeq);
       for (const row of page.rows) {
@@ -46,7 +54,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     }
     // a row of the list says so itself if it is wrong in another way
     const known = new Set(contradicted);
-    contradicted.push(...(await findUnlistedRefunds(ledger.pool)).filter((seq) => !known.has(seq)));
+    contradicted.push(...(await findUnlistedRefunds(ledger.pool, since)).filter((seq) => !known.has(seq)));
     const takenBack = (await listStartedRefunds(ledger.pool)).filter((quote) => !quotes.has(quote));
     for (const quote of takenBack)
       say(

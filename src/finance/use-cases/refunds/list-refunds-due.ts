@@ -11,6 +11,7 @@ import {
   readStoredDues,
   type RefundDueRow,
 } from '../../../payments/store/refunds.ts';
+import { type Attested, isWholeStream } from '../attestations/attested.ts';
 import { withStoredRows } from '../../../ledger/store/stored-rows.ts';
 
 /** A refund that is due, and the one of its payment that is started. */
@@ -56,7 +57,11 @@ export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: num
       events.map(({ seq }, at): [number, Buffer] => [seq, Buffer.from(leaves[n]?.[at] ?? '')]),
     ),
   );
-  const changed = await findChangedEvents(pool, bytesOf);
+  const broken = streams.filter((events) => !isWholeStream(events, undefined));
+  const changed = [
+    ...(await findChangedEvents(pool, bytesOf)),
+    ...broken.flatMap((events) => events.at(-1)?.seq ?? []),
+  ];
   const changedQuotes = new Set(
     streams.flatMap((events) => events.flatMap(({ seq, stream }) => (changed.includes(seq) ? [stream] : []))),
   );
@@ -120,11 +125,12 @@ const streamsAtOnce = 1_000;
 
 /**
  * Payments whose refund is due by the events, but whose row in the read model is absent or has another reason or time. So no list
- * has them, by the events that started them. Reads the types of all events, and whole streams if a refund may be due.
+ * has them, by the events that started them. Reads the types of all events, and whole streams if a refund may be due; with an attestation of
+ * the events after it alone.
  */
-export function findUnlistedRefunds(pool: pg.Pool): Promise<number[]> {
+export function findUnlistedRefunds(pool: pg.Pool, attested?: Attested): Promise<number[]> {
   return withStoredRows(pool, async (snapshot) => {
-    const streams = await findStreamsThatMayOwe(snapshot);
+    const streams = await findStreamsThatMayOwe(snapshot, attested?.size);
     const unlisted: number[] = [];
     for (let at = 0; at < streams.length; at += streamsAtOnce) {
       const read = await readStreamsUpTo(

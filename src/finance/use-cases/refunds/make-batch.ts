@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { type BatchedRefund, type RefundBatch, transferCall } from '../../rules/refund-batch.ts';
 import type { Address, Caip2, Hex } from '../../../base/values/primitives.ts';
+import type { Attested } from '../attestations/attested.ts';
 import { type Chains, rememberAnswers } from './final-transfers.ts';
 import { findUnlistedRefunds, listRefundsDue, type ListedRefund } from './list-refunds-due.ts';
 import { type DueRefund, findDue, type SendRefusal, startDue } from './send-refund.ts';
@@ -52,6 +53,7 @@ export async function planBatch(
   { network, max }: BatchOrder,
   chains: Chains,
   by: SentBy = { isOneTransaction: false },
+  since?: Attested,
 ): Promise<PlanAnswer> {
   const startedBefore: BatchedRefund[] = [];
   const once = rememberAnswers(chains);
@@ -60,7 +62,7 @@ export async function planBatch(
   const notShown: string[] = [];
   let isCut = false;
   let asOfSeq = 0;
-  const unlisted = await findUnlistedRefunds(pool);
+  const unlisted = await findUnlistedRefunds(pool, since);
   if (unlisted.length > 0) return { kind: 'contradicted', seqs: unlisted };
   for (let after: number | undefined = 0; after !== undefined && !isCut;) {
     const page = await listRefundsDue(pool, after, rowsAtOnce);
@@ -77,7 +79,7 @@ export async function planBatch(
         isCut ||= row.under_way === null && row.block_number !== null;
         continue;
       }
-      const due = await findDue(pool, { quoteDigest, paymentNonce }, once);
+      const due = await findDue(pool, { quoteDigest, paymentNonce }, once, since);
       if (due.kind === 'due') refunds.push({ ...due, row });
       else if (due.code === 'chain_unavailable')
         return { kind: 'unavailable', cause: due.detail ?? 'no RPC is known' };

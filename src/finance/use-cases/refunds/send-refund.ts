@@ -7,6 +7,8 @@ import { refundReason, remainingAtoms } from '../../../payments/rules/refund.ts'
 import { type BatchedRefund, transferCall } from '../../rules/refund-batch.ts';
 import type { Address, Caip2, Hex } from '../../../base/values/primitives.ts';
 import { findChangedEvents, isAsSealed } from '../../../audit/use-cases/log/changed-events.ts';
+import type { NoteVerifier } from '../../../base/values/log/checkpoint.ts';
+import { type Attested, isWholeStream, readAttested } from '../attestations/attested.ts';
 import type { Chain } from '../../../payments/peers/chain/chain.ts';
 import { readStream, readStreamLeaves } from '../../../ledger/store/streams.ts';
 import { type Chains, type Refused, refused, requireFinal, tryAgain } from './final-transfers.ts';
@@ -77,11 +79,14 @@ export async function startRefund(
   ledger: LedgerWriter,
   order: SendOrder,
   chains: Chains,
+  verifier?: NoteVerifier,
 ): Promise<StartedRefund | Refused<SendRefusal>> {
+  const attested = verifier && (await readAttested(ledger.pool, verifier));
+  const since = attested?.kind === 'attested' ? attested.since : undefined;
   // an earlier refund of it may be among the events that were removed
-  if (!(await isAsSealed(ledger.pool))) return refused('changed');
+  if (!(await isAsSealed(ledger.pool, since))) return refused('changed');
   return tryAgain(async () => {
-    const due = await findDue(ledger.pool, order, chains);
+    const due = await findDue(ledger.pool, order, chains, since);
     return due.kind === 'refused' ? due : startDue(ledger, due, order);
   });
 }
@@ -117,14 +122,16 @@ export async function findDue(
   pool: pg.Pool,
   { quoteDigest, paymentNonce, evidence }: RefundOf & Pick<SendOrder, 'evidence'>,
   chains: Chains,
+  since?: Attested,
 ): Promise<DueRefund | Refused<SendRefusal>> {
   const leaves = await readStreamLeaves(pool, quoteDigest);
-  const quote = foldQuote(leaves.map(({ leaf }) => decodeLeaf(leaf)));
+  const events = leaves.map(({ leaf }) => decodeLeaf(leaf));
+  const quote = foldQuote(events);
   const state = paidPayment(quote);
   if (state?.payment.nonce !== paymentNonce || refundReason(state) === undefined) return refused('not_due');
   if (state.refunding) return refused('under_way', state.refunding.operator);
   const changed = await findChangedEvents(pool, new Map(leaves.map(({ seq, leaf }) => [seq, leaf])));
-  if (changed.length > 0) return refused('changed');
+  if (changed.length > 0 || !isWholeStream(events, since)) return refused('changed');
   const network = state.payment.network as Caip2;
   const final = await chains.get(network)?.finalizedBlock();
   if (final?.kind !== 'answer') return refused('chain_unavailable', final?.cause);

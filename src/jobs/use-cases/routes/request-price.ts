@@ -1,11 +1,18 @@
 import type { OperatorLog } from '../../../base/values/operator-log.ts';
 import { canonicalJson } from '../../../base/values/canonical-json.ts';
 import { sha256 } from '../../../base/values/sha256.ts';
-import { inputsHashOf } from '../../../payments/rules/quote.ts';
+import {
+  type BindingCheck,
+  checkBinding,
+  inputsHashOf,
+  type QuoteBinding,
+  zeroHash,
+} from '../../../payments/rules/quote.ts';
 import type { RequestPrices } from '../../peers/request-prices.ts';
 import type { Job } from '../catalog.ts';
 import type { WholeRequest } from '../job-request.ts';
 import { type JobRefusal, type OfferRefusal, refusal } from '../refusal.ts';
+import { topUpOfUnits, unitsOf } from '../top-ups/units.ts';
 
 export interface PricePorts {
   readonly requestPrices: RequestPrices;
@@ -17,6 +24,22 @@ type Asked = Pick<WholeRequest, 'body' | 'method' | 'path' | 'headers'>;
 /** What a quote for one request is bound to: all that its price was asked for, or the body of a job that costs the same for each. */
 export function boundInput(job: Pick<Job, 'serviceId' | 'jobIndex' | 'route'>, request: Asked): Buffer {
   return job.route?.priceUrl === undefined ? request.body : Buffer.from(priceQuestion(job, request));
+}
+
+/**
+ * Whether a quote may be paid by this payer for this request. One that buys several units of a top-up takes only the quote that this
+ * gateway made for its body: a pricing service quotes one unit, for any body that a client names.
+ * @param payer in lower case; undefined if it is not known yet
+ */
+export function checkQuoteBinding(
+  job: Pick<Job, 'serviceId' | 'jobIndex' | 'route' | 'isTopUp'>,
+  request: Asked,
+  quote: QuoteBinding & { readonly source?: 'pricing' | undefined },
+  payer: string | undefined,
+): BindingCheck {
+  const isOfOneUnit = quote.inputsHash === zeroHash || quote.source !== undefined;
+  if (isOfOneUnit && unitsOf(job, request) > 1) return { kind: 'broken', reason: 'inputs_hash_mismatch' };
+  return checkBinding(quote, payer, boundInput(job, request));
 }
 
 /** What the seller's service is asked, as canonical JSON: the same request is the same text. */
@@ -48,6 +71,7 @@ export async function priceOffer(
   offer: OfferRefusal,
 ): Promise<JobRefusal> {
   const { job } = offer;
+  if (job.isTopUp) return { ...offer, job: topUpOfUnits(job, request) };
   const { route, priced } = job;
   if (route?.priceUrl === undefined || !priced) return offer;
   const question = priceQuestion(job, request);

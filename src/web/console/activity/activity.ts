@@ -5,7 +5,8 @@ import { readConsoleEvents } from '../../../accounts/use-cases/operators.ts';
 import { type Column, empty, time } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { sectionView } from '../layout.ts';
-import type { OperatorVisit, Section } from '../visit.ts';
+import type { ConsoleSite, OperatorVisit, Section } from '../visit.ts';
+import { jobNamed } from '../words.ts';
 
 const path = '/console/activity';
 const shownRows = 50;
@@ -27,19 +28,44 @@ async function activityView({ site, query }: OperatorVisit): Promise<View> {
     { label: 'When', cell: ({ at }) => time(new Date(at)) },
     { label: 'Who', cell: (event) => whoOf(event) },
     { label: 'What', cell: (event) => whatOf(event) },
-    { label: 'Of what', cell: (event) => subjectOf(event) },
+    { label: 'Of what', cell: (event) => subjectOf(site, event) },
     { label: 'Record', isNumber: true, cell: ({ seq }) => seq },
   ];
-  const body = html`<p class="lead">
-      What operators asked for in the console, and who may use it. Each line is an event of the ledger.
-    </p>
-    ${
-      shown.length === 0
-        ? empty('Nothing yet', 'Each action in the console is recorded here with who did it.')
-        : tableSheet('Actions', columns, shown)
-    }
-    ${pageLinks(path, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
-  return sectionView(path, 'Activity', body);
+  const body = html`${before === undefined ? latestNotice(shown) : earlierNotice(shown)}
+  ${
+    shown.length === 0
+      ? empty('Nothing yet', 'Each action in the console is recorded here with who did it.')
+      : tableSheet('Actions', columns, shown)
+  }
+  ${pageLinks(path, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
+  return before === undefined
+    ? sectionView(path, 'Activity', body)
+    : sectionView(path, 'Earlier activity', body, { up: [path, 'The latest activity'] });
+}
+
+/** Refused sign-ins need a look; else who did something last. */
+function latestNotice(shown: readonly RecordedEvent[]): Html | undefined {
+  const [last] = shown;
+  if (!last) return undefined;
+  const refused = shown.filter(({ type }) => type === 'operator_sign_in_refused').length;
+  const said = html`The last action was by ${whoOf(last)}, ${time(new Date(last.at))}: ${whatOf(last)}.`;
+  return refused === 0
+    ? html`<p class="notice">${said} No sign-in was refused among the latest ${shown.length} actions.</p>`
+    : html`<p class="notice warn">
+        ${refused === 1 ? '1 sign-in was' : `${refused} sign-ins were`} refused among the latest
+        ${shown.length} actions: ask whether it was their operator. ${said}
+      </p>`;
+}
+
+function earlierNotice(shown: readonly RecordedEvent[]): Html | undefined {
+  const [newest, oldest] = [shown.at(0), shown.at(-1)];
+  return (
+    newest &&
+    oldest &&
+    html`<p class="notice">
+      Actions from ${time(new Date(oldest.at))} to ${time(new Date(newest.at))}, the latest of them first.
+    </p>`
+  );
 }
 
 function whoOf({ data }: RecordedEvent): string {
@@ -70,7 +96,7 @@ function whatOf(event: RecordedEvent): string {
   }
 }
 
-function subjectOf({ data }: RecordedEvent): Html | string {
+function subjectOf(site: ConsoleSite, { data }: RecordedEvent): Html | string {
   if ('subject' in data && typeof data.subject === 'string') {
     const { subject } = data;
     if (/^0x[0-9a-f]{64}$/.test(subject))
@@ -78,6 +104,7 @@ function subjectOf({ data }: RecordedEvent): Html | string {
     // the other actions about a number are not about a call
     const isCall = 'action' in data && data.action === 'requeue_call' && /^\d+$/.test(subject);
     if (isCall) return html`<a href="/console/payments?q=${subject}">call ${subject}</a>`;
+    if ('action' in data && data.action === 'dry_run') return jobNamed(site, subject);
     return html`<code>${subject}</code>`;
   }
   return 'name' in data && typeof data.name === 'string' ? data.name : '';

@@ -40,10 +40,11 @@ function accountSheet(account: AccountJson, open: number): Html {
           <th scope="col" class="number">Transfers</th>
           <th scope="col" class="number">In</th>
           <th scope="col" class="number">Out</th>
+          <th scope="col" class="number">Balance</th>
         </tr>
       </thead>
       <tbody>
-        ${line('Opening', endText(opening, money))}
+        ${line('Opening', endText(opening, money), 4)}
         ${movements.map(
           ({ class: name, count, in: came, out }) =>
             html`<tr>
@@ -51,9 +52,11 @@ function accountSheet(account: AccountJson, open: number): Html {
               <td class="number" data-label="Transfers"><span>${count}</span></td>
               <td class="number" data-label="In"><span>${came !== '0' && money(came)}</span></td>
               <td class="number" data-label="Out"><span>${out !== '0' && money(out)}</span></td>
+              <td class="number" data-label="Balance"><span></span></td>
             </tr>`,
         )}
-        ${line('Closing', endText(closing, money))} ${line('The ledger closes with', money(ledger.closing))}
+        ${line('Closing', endText(closing, money), 4)}
+        ${line('The ledger closes with', money(ledger.closing), 4)}
       </tbody>
     </table>
     ${account.bridge === null && html`<p class="notice bad">There are no books: the events contradict each other.</p>`}
@@ -61,10 +64,11 @@ function accountSheet(account: AccountJson, open: number): Html {
   </section>`;
 }
 
-function line(label: string, value: Html): Html {
+/** A balance, in the last column of the table. `labelColumns`: those before it. */
+function line(label: string, value: Html, labelColumns = 1): Html {
   return html`<tr class="sum">
-    <td colspan="2" data-label=""><span>${label}</span></td>
-    <td colspan="2" class="number" data-label=""><span>${value}</span></td>
+    <td colspan="${labelColumns}" data-label=""><span>${label}</span></td>
+    <td class="number" data-label=""><span>${value}</span></td>
   </tr>`;
 }
 
@@ -88,8 +92,8 @@ function bridgeTable(
       </caption>
       <thead>
         <tr>
-          <th scope="col" colspan="2">Why</th>
-          <th scope="col" colspan="2" class="number">Amount</th>
+          <th scope="col">Why</th>
+          <th scope="col" class="number">Amount</th>
         </tr>
       </thead>
       <tbody>

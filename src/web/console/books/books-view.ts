@@ -73,6 +73,21 @@ export function hashText(sha256: string): Html {
   return html`<code class="hash">${sha256}</code> ${copyButton(sha256, 'the hash of the report')}`;
 }
 
+/** The breaks of a report as it was made. */
+export function breaksText(breaks: number, explained: number): string {
+  if (breaks === 0) return 'none';
+  if (breaks === explained) return `${breaks}, explained when the report was made`;
+  const which = explained === 0 ? 'not' : `only ${explained} of them`;
+  return `${breaks}, ${which} explained when the report was made`;
+}
+
+/** They differ from breaks: both sides agree, and something is still to come. */
+export function openItemsText(items: number): string {
+  return items === 0
+    ? 'none: nothing is pending, owed back or in suspense'
+    : `${items} pending, owed back or in suspense`;
+}
+
 /** `amount_mismatch` as a person reads it. */
 export function words(code: string): string {
   return code.replaceAll('_', ' ');

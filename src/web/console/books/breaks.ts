@@ -88,6 +88,8 @@ async function findIn(stored: StoredReport | undefined, breakId: string | undefi
 interface BreakLink {
   readonly href: string;
   readonly said: readonly Explained[] | undefined;
+  /** Whether this operator may explain it there. */
+  readonly isExplainable: boolean;
 }
 
 /** Items of a report as a table. `more`: the page of a break, and its explanations so far. */
@@ -103,7 +105,7 @@ export function itemsTable(
     cell: ({ name, item }) =>
       more ? html`<a href="${more(item).href}">${words(name)}</a>` : html`${words(item.of)}`,
   };
-  const said: Column<Row> = { label: 'Explained', cell: ({ item }) => saidBadge(more?.(item).said) };
+  const said: Column<Row> = { label: 'Explanation', cell: ({ item }) => more && explanationOf(more(item)) };
   const columns: Column<Row>[] = [
     what,
     { label: 'Ledger', isNumber: true, cell: ({ item }) => amountIn(report, item, item.ledger_amount) },
@@ -123,8 +125,19 @@ export function itemsTable(
   return table(caption, columns, items);
 }
 
+function explanationOf({ href, said, isExplainable }: BreakLink): Html {
+  return isSaidOpen(said) && isExplainable
+    ? html`${saidBadge(said)} <a class="line" href="${href}">Explain it</a>`
+    : saidBadge(said);
+}
+
+/** An item without a final outcome is open; a break that no operator has explained is something else. */
 function saidBadge(said: readonly Explained[] | undefined): Html {
-  return isSaidOpen(said) ? badge('open', 'bad') : badge(words(said?.at(-1)?.data.as ?? ''), 'good');
+  return isSaidOpen(said) ? badge('not explained', 'bad') : badge(classText(said?.at(-1)?.data.as), 'good');
+}
+
+function classText(as: string | undefined): string {
+  return as === 'open' ? 'not explained any more' : words(as ?? '');
 }
 
 function amountIn(report: ReportJson, item: ItemFields, atoms: string | undefined): Html | undefined {
@@ -141,13 +154,12 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
   const said = (await readExplanations(visit.site.ledger.pool, [breakId])).get(breakId) ?? [];
   const isOpen = isSaidOpen(said);
   const mayAct = includesRole(visit.operator.role, 'finance');
-  const body = html`<p class="notice ${isOpen ? 'bad' : 'good'}">
-      ${breakTexts[itemClass] ?? 'Ledger and chain differ.'}
-      ${isOpen ? 'No operator has explained it.' : `${said.at(-1)?.data.operator ?? ''} has explained it.`}
-    </p>
+  const differs = breakTexts[itemClass] ?? 'Ledger and chain differ.';
+  const body = html`${standingOf(said.at(-1), differs, mayAct)}
     ${mayAct && html`<div class="grid pair">${recordForm(visit, found, stored.report, typed)} ${explainForm(visit, typed)}</div>`}
     <section class="sheet">
       <h2>What differs</h2>
+      ${!isOpen && html`<p>${differs}</p>`}
       ${factList([...factsOf(stored.report, item), ['Its id in every report', shortId(breakId, 'the id of the break')]])}
     </section>
     <section class="sheet">
@@ -158,7 +170,7 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
           ({ data, at }) =>
             html`<li>
               <p class="event">
-                <strong>${words(data.as)}</strong>
+                <strong>${classText(data.as)}</strong>
                 <span class="hint">${data.operator}, ${time(new Date(at))}</span>
               </p>
               <p>${data.note}</p>
@@ -172,6 +184,17 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
     beside: saidBadge(said),
     mistake,
   });
+}
+
+/** Whether the break needs anybody, and what to do about it. */
+function standingOf(last: Explained | undefined, differs: string, mayAct: boolean): Html {
+  if (last && !isSaidOpen([last]))
+    return html`<p class="notice good">
+      Explained by ${last.data.operator} as ${classText(last.data.as)}: “${last.data.note}”. Nothing needs to
+      be done.
+    </p>`;
+  const next = mayAct ? 'Record what it is, or explain it.' : 'An operator of finance has to explain it.';
+  return html`<p class="notice bad">Not explained: ${differs} ${next}</p>`;
 }
 
 /** What each class of breaks says. */
@@ -216,7 +239,7 @@ function explainForm(visit: OperatorVisit, typed: URLSearchParams | undefined): 
     ${form(
       visit,
       `${pathOf(visit.params)}/explain`,
-      html`${selectField({ label: 'Category', name: 'as', values: explanationClasses, value: typed?.get('as') })}
+      html`${selectField({ label: 'Category', name: 'as', values: explanationClasses, value: typed?.get('as'), texts: { open: classText('open') } })}
         ${field({ label: 'Note', name: 'note', value: typed?.get('note'), maxLength: 200, autocomplete: 'off', hint: 'What you know about it. It is recorded with your name, and the next reports carry it; the last word counts.' })}
         <button>Record it</button>`,
     )}

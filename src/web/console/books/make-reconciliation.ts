@@ -1,4 +1,5 @@
 import { reasonOf } from '../../../base/config/files.ts';
+import { readConsoleEvents, recordAction } from '../../../accounts/use-cases/operators.ts';
 import { late, within } from '../../../base/runtime/within.ts';
 import { CheckpointError, parseVerifierKey } from '../../../base/values/log/checkpoint.ts';
 import { parsePeriod, type Period, type PeriodRefusalCode } from '../../../base/values/period.ts';
@@ -10,11 +11,10 @@ import { ledgerInDatabase } from '../../../finance/use-cases/reconcile/ledger-so
 import { ReconcileError } from '../../../finance/use-cases/reconcile/reconcile-error.ts';
 import { reconcile } from '../../../finance/use-cases/reconcile/reconcile.ts';
 import { storeReconciliation } from '../../../audit/store/reconciliations.ts';
-import { noticeOf } from '../../pages/document.ts';
-import { buttonForm, field, form } from '../../pages/elements.ts';
+import { buttonForm, field, form, time } from '../../pages/elements.ts';
 import type { Answer, View } from '../../pages/visit.ts';
 import { jobsOf } from '../contexts.ts';
-import type { Console, OperatorVisit } from '../visit.ts';
+import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
 import { lasting } from '../words.ts';
 import { booksPath } from './books-view.ts';
 import { beginReading } from './one-at-a-time.ts';
@@ -31,14 +31,28 @@ type Made =
   | { readonly kind: 'stored'; readonly id: number }
   | { readonly kind: 'failed'; readonly why: string };
 
-/** The reconciliation that this process makes, or made last and could not store. */
+/** The reconciliation that this process makes now. */
 interface Run {
   readonly period: string;
   readonly operator: string;
   readonly since: Date;
-  failed?: string;
 }
 let run: Run | undefined;
+
+/**
+ * Actions of an operator, as events: the start is followed by one of the ends, so that other processes know what became of a
+ * reconciliation, and this one after it was started again.
+ */
+const started = 'reconcile';
+const ends = {
+  stored: 'reconcile_stored',
+  failed: 'reconcile_failed',
+  refused: 'reconcile_refused',
+} as const;
+/** Of what an event says that an action is about, in characters. */
+const longestSubject = 200;
+/** The newest actions of all operators, among which a start is searched for. */
+const mostSearched = 50;
 
 const periodMistakes: Readonly<Record<PeriodRefusalCode, string>> = {
   half_open: 'A period needs both ends.',
@@ -59,31 +73,52 @@ export function reconcileAction(
   console: Console,
   show: (visit: OperatorVisit, mistake: string, typed: URLSearchParams) => Promise<View>,
 ): void {
-  const options = { role: 'finance', action: 'reconcile', shownAt: booksPath, subject } as const;
+  const options = { role: 'finance', action: started, shownAt: booksPath, subject } as const;
   console.act(path, options, async (visit, { fields }): Promise<Answer> => {
-    const refused = (why: string): Promise<View> => show(visit, `${why} No report was stored.`, fields);
+    const { site, operator } = visit;
+    const end = (kind: keyof typeof ends, words = ''): Promise<void> =>
+      recordAction(site.ledger, operator, ends[kind], plainText(`${subject(visit, fields)}${words}`));
+    const shown = (why: string): Promise<View> => show(visit, `${why} No report was stored.`, fields);
+    const refused = async (why: string): Promise<View> => {
+      await end('refused');
+      return shown(why);
+    };
     const [from, to] = [fields.get('from')?.trim(), fields.get('to')?.trim()];
     const reading = parsePeriod(from, to, Date.now());
     if (reading.kind === 'refusal') return refused(periodMistakes[reading.refusal.code]);
     const begun = beginReading();
     if (!begun) return refused('The whole ledger is being read for somebody else at present: try again.');
-    const own: Run = { period: `${from} to ${to}`, operator: visit.operator.name, since: new Date() };
-    run = own;
+    run = { period: `${from} to ${to}`, operator: operator.name, since: new Date() };
     const made = make(visit, reading.period)
-      .finally(() => begun.end())
-      .then((result) => {
-        if (result.kind === 'failed') own.failed = result.why;
-        else if (run === own) run = undefined;
+      .then(async (result) => {
+        // a stored report is there, whether or not this can be recorded
+        await end(...endOf(result)).catch((err: unknown) =>
+          site.logger.warn({ err }, 'the end of a reconciliation of the console could not be recorded'),
+        );
         return result;
+      })
+      .finally(() => {
+        run = undefined;
+        begun.end();
       });
     const done = await within(answeredMs, made);
     if (done === late) return { kind: 'redirect', to: booksPath };
-    if (done.kind === 'failed') {
-      if (run === own) run = undefined;
-      return refused(done.why);
-    }
+    if (done.kind === 'failed') return shown(done.why);
     return { kind: 'redirect', to: `${booksPath}/reconciliations/${done.id}`, notice: 'reconciled' };
   });
+}
+
+function endOf(made: Made): readonly [kind: Made['kind'], words: string] {
+  return made.kind === 'stored' ? ['stored', `: report ${made.id}`] : ['failed', `: ${made.why}`];
+}
+
+/** As much of a text as an event takes. */
+function plainText(text: string): string {
+  const plain = text
+    .replaceAll(/[^ -~]/g, '?')
+    .replaceAll('@', '(at)')
+    .trim();
+  return plain.slice(0, longestSubject);
 }
 
 async function make(visit: OperatorVisit, period: Period): Promise<Made> {
@@ -126,15 +161,30 @@ async function make(visit: OperatorVisit, period: Period): Promise<Made> {
   }
 }
 
-/** What became of the reconciliation that was asked for last, while its report is not listed. */
-export function runNotice(): Html | undefined {
-  if (!run) return undefined;
-  const { period, operator, since, failed } = run;
-  if (failed !== undefined)
-    return noticeOf({ tone: 'bad', text: `The reconciliation of ${period} was not made: ${failed}` });
-  return html`<p class="notice" role="status">
-    The reconciliation of ${period} is being made for ${operator}, for ${lasting(since)}. Its report is listed
-    here when it is ready.
+/** What became of the reconciliation that was asked for last, while no newer report than `last` is stored. */
+export async function runNotice(
+  { ledger }: Pick<ConsoleSite, 'ledger'>,
+  last: { readonly at: string } | undefined,
+): Promise<Html | undefined> {
+  if (run)
+    return html`<p class="notice" role="status">
+      The reconciliation of ${run.period} is being made for ${run.operator}, for ${lasting(run.since)}. Its
+      report is listed here when it is ready.
+    </p>`;
+  const events = await readConsoleEvents(ledger, undefined, mostSearched);
+  const known = events
+    .filter((event) => event.type === 'operator_acted')
+    .find(({ data: { action } }) => action === started || Object.values(ends).some((one) => one === action));
+  if (!known || (last && Date.parse(last.at) > Date.parse(known.at))) return undefined;
+  const { action, operator, subject: period = 'a period' } = known.data;
+  const asked = html`${operator}, ${time(new Date(known.at))}`;
+  if (action === ends.failed)
+    return html`<p class="notice bad" role="alert">Reconciliation not made (${asked}): ${period}</p>`;
+  if (action !== started) return undefined;
+  return html`<p class="notice warn" role="alert">
+    What became of the reconciliation of ${period} (${asked}) is not recorded: another process of the gateway
+    is still making it, or the process that made it was stopped. If its report is not listed here soon, ask
+    for it again.
   </p>`;
 }
 

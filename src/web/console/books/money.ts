@@ -8,7 +8,9 @@ import type { View } from '../../pages/visit.ts';
 import { listSweeps, listTransfers } from '../../../payments/store/refunds.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
 import { moneyAction, moneyForm, moneyKinds } from './record-money.ts';
-import { booksView, moneyPath, words } from './books-view.ts';
+import { findLastReconciliation } from '../../../audit/store/reconciliations.ts';
+import { booksPath, booksView, moneyPath, words } from './books-view.ts';
+import { countOpenBreaks } from './stored-report.ts';
 
 type Sweep = EventOf<'operator_sweep_recorded'>;
 type Transfer = EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>;
@@ -25,25 +27,33 @@ async function moneyView(visit: OperatorVisit, mistake?: string, typed?: URLSear
   const { site } = visit;
   const { pool } = site.ledger;
   const [sweeps, transfers] = [await listSweeps(pool, shownRows), await listTransfers(pool, shownRows)];
-  const body = html`${
-    sweeps.length === 0
-      ? empty(
-          'No sweep is recorded',
-          'What left a payee for an account of yours is recorded here by finance.',
-        )
-      : tableSheet('Sweeps, the newest first', sweepColumns, sweeps)
-  }
-  ${
-    transfers.length === 0
-      ? empty(
-          'No other transfer is recorded',
-          'Money that came without a payment is recorded here by finance.',
-        )
-      : tableSheet('Unexplained transfers, the newest first', transferColumns, transfers)
-  }
-  ${Math.max(sweeps.length, transfers.length) === shownRows && html`<p class="hint">The newest ${shownRows} of each: the exports have them all.</p>`}
-  ${includesRole(visit.operator.role, 'finance') && recordForm(visit, typed)}`;
+  const isNone = sweeps.length + transfers.length === 0;
+  const body = html`${await unmatchedNotice(visit)}
+  ${includesRole(visit.operator.role, 'finance') && recordForm(visit, typed)}
+  ${sweeps.length > 0 && tableSheet('Sweeps, the newest first', sweepColumns, sweeps)}
+  ${transfers.length > 0 && tableSheet('Other transfers, the newest first', transferColumns, transfers)}
+  ${isNone && empty('No sweep or other transfer is recorded', 'Those that finance records are listed here.')}
+  ${Math.max(sweeps.length, transfers.length) === shownRows && html`<p class="hint">The newest ${shownRows} of each: the exports have them all.</p>`}`;
   return booksView(site, moneyPath, 'Sweeps and other transfers', body, { mistake });
+}
+
+/** Whether money moved that is recorded nowhere, as far as the last reconciliation knows. */
+async function unmatchedNotice({ site }: OperatorVisit): Promise<Html> {
+  const last = await findLastReconciliation(site.ledger.pool);
+  if (!last)
+    return html`<p class="notice">
+      No <a href="${booksPath}">reconciliation</a> was made, so it is not known whether a sweep or another
+      transfer has to be recorded.
+    </p>`;
+  const report = html`<a href="${booksPath}/reconciliations/${last.id}">The last reconciliation</a>, up to
+    ${time(new Date(last.to))},`;
+  const open = await countOpenBreaks(site.ledger.pool, last.id);
+  return open === 0
+    ? html`<p class="notice good">${report} leaves no transfer to record.</p>`
+    : html`<p class="notice warn">
+        ${report} has ${open === 1 ? '1 break that is' : `${open} breaks that are`} not explained. If a
+        transfer was not recorded, record it here or on the page of the break.
+      </p>`;
 }
 
 function recordForm(visit: OperatorVisit, typed: URLSearchParams | undefined): Html {

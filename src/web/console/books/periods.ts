@@ -3,7 +3,7 @@ import { BooksError } from '../../../finance/rules/bookkeeping/books-error.ts';
 import { bookFormats } from '../../../base/values/format.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import type { ClosedPeriod } from '../../../finance/rules/periods/periods.ts';
-import type { ReportJson } from '../../../finance/rules/reconcile/report.ts';
+import { leavesUnexplained, type ReportJson } from '../../../finance/rules/reconcile/report.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { operatorTextPattern } from '../../../base/values/operator-words.ts';
 import { type Period, periodName } from '../../../base/values/period.ts';
@@ -33,7 +33,7 @@ import { findReportByHash } from '../../../audit/store/reconciliations.ts';
 import type { ActionOptions, Console, OperatorVisit } from '../visit.ts';
 import { balancesOf } from './balances.ts';
 import { readOneAtATime } from './one-at-a-time.ts';
-import { booksPath, booksView, hashText, periodsPath } from './books-view.ts';
+import { booksPath, booksView, breaksText, hashText, openItemsText, periodsPath } from './books-view.ts';
 import { openBreaksOf, reportOf } from './stored-report.ts';
 
 type ShowRun = (visit: OperatorVisit, mistake: string) => Promise<View>;
@@ -166,7 +166,8 @@ async function findClosed({ site, params }: OperatorVisit): Promise<ClosedPeriod
   return periods.all.find(({ close: event }) => String(event.seq) === params['seq']);
 }
 
-async function listView({ site }: OperatorVisit): Promise<View> {
+async function listView(visit: OperatorVisit): Promise<View> {
+  const { site } = visit;
   const { periods } = await readPeriods(site.ledger.pool);
   const columns: Column<ClosedPeriod>[] = [
     {
@@ -181,7 +182,8 @@ async function listView({ site }: OperatorVisit): Promise<View> {
   const body =
     periods.all.length === 0
       ? empty('No period is closed', 'A period is closed on the page of its reconciliation.')
-      : tableSheet('Closed, the latest first', columns, periods.all.toReversed());
+      : html`${waitingNotice(visit, periods.all)}
+        ${tableSheet('Closed, the latest first', columns, periods.all.toReversed())}`;
   return booksView(site, periodsPath, 'Periods', body);
 }
 
@@ -205,7 +207,7 @@ function byWhom(operator: string, at: string): Html {
 
 function stateBadge({ review: said, reopening }: ClosedPeriod): Html {
   if (reopening) return badge('opened again', 'warn');
-  return said ? badge('reviewed', 'good') : badge('closed', 'plain');
+  return said ? badge('reviewed', 'good') : badge('waits for review', 'warn');
 }
 
 async function periodView(visit: OperatorVisit, mistake?: string): Promise<View> {
@@ -214,9 +216,10 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
   const { site, operator } = visit;
   const { close: closing, review: reviewed, reopening } = closed;
   const { head, breaks, breaks_explained: explained, open_items: open, despite, ...data } = closing.data;
-  const text = await findReportByHash(site.ledger.pool, data.report_sha256);
+  const stored = await findReportByHash(site.ledger.pool, data.report_sha256);
+  const run = stored && `${booksPath}/reconciliations/${stored.id}`;
   const mayAct = includesRole(operator.role, 'finance');
-  const body = html`${standingNotice(closed)}
+  const body = html`${standingNotice(closed, visit)}
     <section class="sheet">
       <h2>Who said what</h2>
       ${factList([
@@ -224,7 +227,7 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
           'Closed',
           [
             byWhom(data.operator, closing.at),
-            despite !== undefined && html`<br />despite open breaks: ${despite}`,
+            despite !== undefined && html`<br />although breaks were not explained: ${despite}`,
           ],
         ],
         [
@@ -240,12 +243,17 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
           'Opened again',
           html`${byWhom(reopening.data.operator, reopening.at)}<br />${reopening.data.reason}`,
         ],
-        ['Breaks', `${breaks}, ${explained} of them explained; ${open} open items`],
+        [
+          'Breaks',
+          html`${breaksText(breaks, explained)}
+          ${run !== undefined && breaks > 0 && html`<a href="${run}">See each, and explain it</a>`}`,
+        ],
+        ['Open items', openItemsText(open)],
         ['Head of the log', html`${count(head.size)} events of ${head.origin}`],
         ['Report', hashText(data.report_sha256)],
       ])}
     </section>
-    ${text === undefined ? noticeOf({ tone: 'warn', text: 'The report of this close is not stored here, so its balances are not known.' }) : await balancesOfReport(visit, text)}
+    ${stored ? await balancesOfReport(visit, stored.report) : noticeOf({ tone: 'warn', text: 'The report of this close is not stored here, so its balances are not known.' })}
     <section class="sheet">
       <h2>Exports</h2>
       ${mayAct && downloads(closed.period)}
@@ -259,8 +267,33 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
   return booksView(site, periodsPath, nameOf(closed.period), body, parts);
 }
 
+/** The closes that nobody has reviewed, and who can. */
+function waitingNotice(visit: OperatorVisit, all: readonly ClosedPeriod[]): Html {
+  const waiting = all.filter(({ review: said, reopening }) => !said && !reopening);
+  const [first] = waiting;
+  if (!first) return noticeOf({ tone: 'good', text: 'No closed period waits for a review.' });
+  if (waiting.length > 1)
+    return html`<p class="notice warn">
+      ${waiting.length} closed periods wait for a review, each by another person than the one who closed it.
+    </p>`;
+  return html`<p class="notice warn">
+    The close of <a href="${periodsPath}/${first.close.seq}">${nameShown(first.period)}</a> waits for its
+    review. ${reviewerText(first, visit)}
+  </p>`;
+}
+
+/** Who can review a close, for this operator. */
+function reviewerText({ close: { data } }: ClosedPeriod, { operator }: OperatorVisit): string {
+  if (data.operator.toLowerCase() === operator.name.toLowerCase())
+    return 'You closed it, so another person has to review it.';
+  return includesRole(operator.role, 'finance')
+    ? `${data.operator} closed it, so you can review it.`
+    : 'An operator of finance has to review it, another one than who closed it.';
+}
+
 /** Whether the close holds, and whose turn it is. */
-function standingNotice({ close: closing, review: said, reopening }: ClosedPeriod): Html {
+function standingNotice(closed: ClosedPeriod, visit: OperatorVisit): Html {
+  const { close: closing, review: said, reopening } = closed;
   const { breaks, breaks_explained: explained } = closing.data;
   const open = breaks - explained;
   const withBreaks =
@@ -274,7 +307,7 @@ function standingNotice({ close: closing, review: said, reopening }: ClosedPerio
       })
     : noticeOf({
         tone: open === 0 ? 'plain' : 'warn',
-        text: `This period is closed${withBreaks}. Another person has to review it.`,
+        text: `This period is closed${withBreaks}, and not reviewed. ${reviewerText(closed, visit)}`,
       });
 }
 
@@ -341,8 +374,21 @@ export function exportsAndClose(visit: OperatorVisit, id: number, report: Report
         visit,
         `${booksPath}/reconciliations/${id}/close`,
         html`${field({ label: 'Time zone', name: 'zone', value: query.get('zone') ?? utc.name, maxLength: 60, autocomplete: 'off', hint: 'Where the days of its exports begin, such as Europe/Berlin.' })}
-          ${open > 0 && field({ label: 'Why it is closed although breaks are open', name: 'despite', value: query.get('despite'), isOptional: true, maxLength: 200, autocomplete: 'off', hint: `${open} are not explained in this report. Explain them and reconcile again, or say why not.` })}
+          ${(open > 0 || leavesUnexplained(report)) && despiteField(open, query.get('despite'))}
           <button data-confirm="Press again: close it">Close the period</button>`,
       )}
     </details>`;
+}
+
+/** A close with something unexplained is refused without a reason. */
+function despiteField(open: number, value: string | null): Html {
+  const what = open === 0 ? 'An amount is' : open === 1 ? '1 break is' : `${open} breaks are`;
+  return field({
+    label: 'Why it is closed although not all is explained',
+    name: 'despite',
+    value,
+    maxLength: 200,
+    autocomplete: 'off',
+    hint: `${what} not explained in this report. Explain it above and reconcile again, or say why it is closed nevertheless.`,
+  });
 }

@@ -16,7 +16,7 @@ import { networkName } from '../../pages/known-networks.ts';
 import { balancesOf } from './balances.ts';
 import { exportsAndClose } from './periods.ts';
 import { breakPages, itemsTable } from './breaks.ts';
-import { booksPath, booksView, hashText, words } from './books-view.ts';
+import { booksPath, booksView, breaksText, hashText, openItemsText, words } from './books-view.ts';
 import { reconcileAction, reconcileAgain, reconcileForm, runNotice } from './make-reconciliation.ts';
 import { openBreaksOf, readReport, reportOf, type StoredReport } from './stored-report.ts';
 
@@ -52,13 +52,14 @@ async function listView(visit: OperatorVisit, mistake?: string, typed?: URLSearc
   ];
   const mayMake = site.jobs !== undefined && includesRole(visit.operator.role, 'finance');
   const body = html`${before === undefined && shown[0] && (await lastNotice(visit, shown[0]))}
-  ${mistake === undefined && runNotice()}
+  ${mistake === undefined && (await runNotice(site, shown[0]))}
   ${
     shown.length === 0
       ? empty(
-          'No reconciliation is stored',
-          html`${mayMake ? 'The form below, and the' : 'The'} command <code>tollbook reconcile</code>, compare
-            the ledger with the chains for a period and store the report here.`,
+          'No reconciliation was made yet',
+          html`So it is not known whether the ledger and the chains agree.
+            ${mayMake ? 'The form below compares them for a period, as the command' : 'They are compared for a period by the command'}
+            <code>tollbook reconcile</code>${mayMake && ' does'}. The report is listed here.`,
         )
       : tableSheet('Stored reports', columns, shown)
   }
@@ -126,10 +127,8 @@ export async function runView(visit: OperatorVisit, mistake?: string): Promise<V
         ['Period', html`${time(new Date(period.from))} up to ${time(new Date(period.to))}`],
         ['Ledger', html`${count(report.ledger.size)} events, ${sealed}`],
         ...report.networks.map(networkFact),
-        [
-          'Breaks',
-          `${breaks}, ${explained} of them explained when it was made; ${report.open_items} open items`,
-        ],
+        ['Breaks', breaksText(breaks, explained)],
+        ['Open items', openItemsText(report.open_items)],
         ['SHA-256 of the report', hashText(sha256)],
       ])}
       ${mayMake && reconcileAgain(visit, period)}
@@ -148,6 +147,7 @@ function verdictOf(report: ReportJson, open: number): Html {
   if (open > 0)
     return html`<p class="notice bad">
       Ledger and chains differ ${span}: ${open === 1 ? '1 break is' : `${open} breaks are`} not explained.
+      ${open === 1 ? 'Explain it' : 'Explain them'} in the table below.
     </p>`;
   if (leavesUnexplained(report))
     return html`<p class="notice bad">
@@ -195,10 +195,12 @@ async function breaksOf(visit: OperatorVisit, { id, report }: StoredReport): Pro
   const ids = shown.flatMap(({ item }) => item.break_id ?? []);
   const explanations = await readExplanations(visit.site.ledger.pool, ids);
   const path = `${booksPath}/reconciliations/${id}`;
+  const isExplainable = includesRole(visit.operator.role, 'finance');
   return html`<section class="sheet" data-rows>
     ${itemsTable(`Breaks: ${counted}`, report, shown, (item) => ({
       href: `${path}/breaks/${item.break_id ?? ''}`,
       said: explanations.get(item.break_id ?? ''),
+      isExplainable,
     }))}
     ${counted > all.length && html`<p class="hint">${counted - all.length} more are only counted: the report has them by sender.</p>`}
     ${pageLinks(path, 'after', { isFirst: after === 0, next }, ['The first', 'More'])}

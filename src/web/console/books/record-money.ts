@@ -50,11 +50,11 @@ const transferMistakes: Readonly<Record<UnexplainedTransferRefusal, string>> = {
 export const came = ['suspense', 'income', 'own', 'returned'] as const;
 export const moneyKinds = ['sweep', ...came] as const;
 const kindTexts: Readonly<Record<(typeof moneyKinds)[number], string>> = {
-  sweep: 'a sweep: it went to another account of yours',
-  suspense: 'it came, and its owner is not known yet',
-  income: 'it came, and is kept as income',
-  own: 'it came, and is your own money',
-  returned: 'it came, and was given back',
+  sweep: 'a sweep to an account of yours',
+  suspense: 'money of an owner not known yet',
+  income: 'income that you keep',
+  own: 'your own money',
+  returned: 'money that was given back',
 };
 
 interface MoneyPage {
@@ -154,32 +154,35 @@ export function moneyForm(visit: OperatorVisit, page: string, { kinds, given, ty
           hint: 'It must be final: the chain is asked.',
         }),
       ];
-  const ofSweep = html`<div class="choices one field">
+  // the stylesheet shows what the chosen kind needs
+  const ofSweep = html`<div class="choices one field of-sweep">
     <label
       ><input type="checkbox" name="no_refund" value="yes" />
       <span>The sweep is not a refund, although one of as much may be due to its recipient</span></label
     >
   </div>`;
-  const ofTransfer = [
-    field({
-      ...hash,
-      label: 'Given back by',
-      name: 'by',
-      value: value('by'),
-      isOptional: true,
-      hint: 'The transaction, if it was given back.',
-    }),
-    field({
-      label: 'Log',
-      name: 'log',
-      value: value('log'),
-      maxLength: 9,
-      isOptional: true,
-      autocomplete: 'off',
-      inputMode: 'numeric',
-      hint: 'Which of its transfers, if several came.',
-    }),
-  ];
+  const ofTransfer = html`<div class="of-returned">
+      ${field({
+        ...hash,
+        label: 'Given back by',
+        name: 'by',
+        value: value('by'),
+        isOptional: true,
+        hint: 'The transaction that gave it back. Money that was given back needs it.',
+      })}
+    </div>
+    <div class="of-transfer">
+      ${field({
+        label: 'Log index',
+        name: 'log',
+        value: value('log'),
+        maxLength: 9,
+        isOptional: true,
+        autocomplete: 'off',
+        inputMode: 'numeric',
+        hint: 'Which transfer of the transaction, if it has several to you.',
+      })}
+    </div>`;
   return form(
     visit,
     `${page}/record`,

@@ -9,7 +9,7 @@ import {
 } from '../../../finance/use-cases/refunds/send-refund.ts';
 import { formatUnits } from 'viem/utils';
 import { includesRole } from '../../../base/values/operator-role.ts';
-import type { Refunding } from '../../../payments/rules/payment-progress.ts';
+import { type Refunding, refundedAtoms } from '../../../payments/rules/payment-progress.ts';
 import { foldQuote, type PaymentState } from '../../../payments/rules/quote-state.ts';
 import { refundReason, refundReasonTexts, remainingAtoms } from '../../../payments/rules/refund.ts';
 import { html, type Html } from '../../../base/values/html.ts';
@@ -105,7 +105,8 @@ export function refundPages(console: Console, jobs: () => JobsContext): void {
     if (!of) return data(404, 'There is no such payment. Nothing was sent.');
     if (evidence !== undefined && !operatorTextPattern.test(evidence)) return data(400, evidenceMistake);
     const by = { ...of, sender, evidence, operator: visit.operator.name };
-    const started = await startRefund(visit.site.ledger, by, jobs().chains);
+    const { chains, config } = jobs();
+    const started = await startRefund(visit.site.ledger, by, chains, config.log?.attestedBy);
     if (started.kind === 'refused')
       return data(409, `${sendMistakes[started.code]} Nothing was sent by this page.`);
     return { kind: 'data', status: 200, json: { network: started.network, call: started.call } };
@@ -145,7 +146,7 @@ export function refundPages(console: Console, jobs: () => JobsContext): void {
     const answer = await recordRefund(visit.site.ledger, { ...by, isGoodwill: false }, jobs().chains);
     return answer.kind === 'refused'
       ? refundView(visit, jobs(), `${recordMistakes[answer.code]} Nothing was recorded.`)
-      : back(visit, 'refund_recorded');
+      : { kind: 'redirect', to: pageOf(visit.params) };
   });
 }
 
@@ -241,8 +242,10 @@ function owedNotice(state: PaymentState): Html {
       ${refundReasonTexts[reason] ?? reason}.
     </p>`;
   return state.isRefunded && last
-    ? html`<p class="notice good">
-        The payment was refunded on ${time(new Date(last.at))}. Nothing is owed.
+    ? html`<p class="notice good" role="status">
+        The refund is recorded. ${tokenAmount(refundedAtoms(state), state.payment)} were paid back on
+        ${time(new Date(last.at))}: nothing is owed any more, and nothing is left to do.
+        <a href="${refundsPath}">Refunds that are due</a>
       </p>`
     : html`<p class="notice">No refund is due.</p>`;
 }
@@ -253,9 +256,12 @@ function factsOf(state: PaymentState, quoteDigest: string): Html {
   const reason = refundReason(state);
   const by = (transaction: string): Html => html` by ${transactionWithLink(network, transaction)}`;
   return html`<section class="sheet">
-    <h2>${state.isRefunded ? 'What was owed' : 'What is owed'}</h2>
+    <h2>${state.isRefunded ? 'The refund' : 'What is owed'}</h2>
     ${factList([
-      ['Left to refund', html`${tokenAmount(remainingAtoms(state), payment)} on ${networkName(network)}`],
+      remainingAtoms(state) > 0n && [
+        'Left to refund',
+        html`${tokenAmount(remainingAtoms(state), payment)} on ${networkName(network)}`,
+      ],
       ['Paid', [tokenAmount(BigInt(payment.amount), payment), settled && by(settled.transaction)]],
       ['To', html`${shortId(payer, 'the payer')} <span class="hint">the payer</span>`],
       ...(reason === undefined ? [] : [['Why', refundReasonTexts[reason] ?? reason] as [string, string]]),

@@ -13,7 +13,7 @@ import {
   requeueCall,
   requeueCalls,
 } from '../../../calls/use-cases/requeue-call.ts';
-import { failureCausePattern } from '../../../base/values/failure-cause.ts';
+import { failureCause, failureCausePattern } from '../../../base/values/failure-cause.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { operatorTextPattern } from '../../../base/values/operator-words.ts';
@@ -22,14 +22,25 @@ import { discardCalls } from '../../../calls/use-cases/discard-call.ts';
 import { type Filters, isCursor } from '../../pages/filters.ts';
 import { runnerName } from '../../../base/values/runner-name.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { buttonForm, type Column, count, empty, field, form, hidden, time } from '../../pages/elements.ts';
+import {
+  buttonForm,
+  type Column,
+  empty,
+  field,
+  form,
+  hidden,
+  selectField,
+  time,
+  withThousands,
+} from '../../pages/elements.ts';
+import { noticeOf } from '../../pages/document.ts';
 import type { Answer, View } from '../../pages/visit.ts';
 import type { DeadLetterRow } from '../../../calls/store/dead-letters.ts';
 import { sectionView } from '../layout.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
 import { jobsOf } from '../contexts.ts';
-import { jobName } from '../words.ts';
-import { callLink } from './links.ts';
+import { jobField, jobName } from '../words.ts';
+import { callLink, outboxPath } from './links.ts';
 
 /** One request goes through as many batches as fit into this time; the next one begins after them. */
 const longestMs = 20_000;
@@ -89,7 +100,7 @@ export function deadLetterPages(console: Console): void {
       requeueCalls(context, { choice, after, max: maxChanged, isDryRun: false, by }),
     );
     context.onCallReleased();
-    return reportView(visit, { fields, done, verb: 'requeue', said: 'in the queue again' });
+    return reportView(visit, { fields, done, verb: 'requeue' });
   });
 
   console.act(`${deadPath}/give-up`, { ...many, action: 'give_up_calls' }, async (visit, { fields }) => {
@@ -103,7 +114,7 @@ export function deadLetterPages(console: Console): void {
     const done = await runBatches(cursorOf(fields, 'after') ?? 0, (after) =>
       discardCalls(jobsOf(visit), { choice, after, max: maxChanged, isDryRun: false, by }),
     );
-    return reportView(visit, { fields, done, verb: 'give-up', said: 'given up' });
+    return reportView(visit, { fields, done, verb: 'give-up' });
   });
 
   console.act(
@@ -183,34 +194,73 @@ async function deadView(visit: OperatorVisit, mistake?: string): Promise<View> {
     ...row,
     requeue: (await checkRequeue(visit.site.ledger, row.callId)).kind,
   }));
-  const body = html`${filterFields(filters)}
+  const isWhole = after === undefined && next === undefined;
+  const body = html`${rows.length > 0 && standingNotice(rows, isWhole)}
+  ${filterFields(visit, filters, rows[0])}
   ${
     rows.length === 0
       ? empty('None of these', 'They were requeued, given up or completed.')
       : tableSheet('Dead letters, the oldest first', columnsFor(visit, filters), rows)
   }
   ${pageLinks(deadPath, 'after', { isFirst: after === undefined, next }, ['The oldest', 'Newer'], filters)}
-  ${mayChange && (await manyForms(visit, filters))}`;
+  ${mayChange && (await manyForms(visit, filters, { rows, isWhole }))}`;
   return sectionView('/console/calls', 'Dead letters', body, { up: ['/console/calls', 'Calls'], mistake });
 }
 
 type Chosen = ReturnType<typeof filtersOf>;
 
-function filterFields({ cause, job, runner }: Chosen): Html {
-  const shown = { cause, job, runner };
+/** How many there are, how many can be delivered again, and why the others cannot. `isWhole`: the rows are all that match. */
+function standingNotice(rows: readonly ShownLetter[], isWhole: boolean): Html {
+  const what = isWhole ? callsText(rows.length, 'not delivered') : `Of the ${rows.length} shown here`;
+  const can = rows.filter(({ requeue }) => requeue === 'possible').length;
+  const text = `${what}${isWhole ? ';' : ','} ${can} can be sent to a runner again.${hindranceText(rows)}`;
+  return noticeOf({ tone: 'warn', text });
+}
+
+/** Why some are not requeued: each reason with its number. */
+function hindranceText(rows: readonly Pick<ShownLetter, 'requeue'>[]): string {
+  const reasons = new Map<SkipReason, number>();
+  for (const { requeue } of rows)
+    if (requeue !== 'possible') reasons.set(requeue, (reasons.get(requeue) ?? 0) + 1);
+  return [...reasons].map(([why, calls]) => ` ${calls} cannot: ${notRequeuedTexts[why]}.`).join('');
+}
+
+function callsText(calls: number, rest: string): string {
+  return calls === 1 ? `1 call was ${rest}` : `${withThousands(calls)} calls were ${rest}`;
+}
+
+/** `first`: one of those that the filters mean, which tells the cause in words. */
+function filterFields(
+  { site, ...visit }: OperatorVisit,
+  { cause, job, runner }: Chosen,
+  first: ShownLetter | undefined,
+): Html {
+  const { config } = jobsOf({ ...visit, site });
+  const names = new Set([
+    ...(runner === undefined ? [] : [runner]),
+    ...config.runners.map(({ name }) => name),
+  ]);
+  const words = first && failureCause(first.reason, first.error).words;
+  const causes = cause === undefined ? [] : [cause];
+  const texts = cause === undefined ? {} : { [cause]: visibleText(shortened(words || causeText(cause))) };
   return html`<form method="get" action="${deadPath}" class="filters">
-    ${Object.entries(shown).map(([name, value]) =>
-      field({ label: labels[name as keyof Chosen], name, value, isOptional: true, autocomplete: 'off' }),
-    )}
+    ${cause !== undefined && selectField({ label: 'Cause', name: 'cause', values: causes, value: cause, any: 'any', texts })}
+    ${jobField(site, { value: job, any: 'any' })}
+    ${selectField({ label: 'Runner', name: 'runner', values: [...names], value: runner, any: 'any' })}
     <button>Show</button>
   </form>`;
 }
 
-const labels: Readonly<Record<keyof Chosen, string>> = {
-  cause: 'Cause',
-  job: 'Job, as 1/0',
-  runner: 'Runner',
-};
+/** The reason in a cause's key. */
+function causeText(cause: string): string {
+  return (cause.split('-', 1)[0] ?? '').replaceAll('_', ' ');
+}
+
+const longestWords = 60;
+
+function shortened(words: string): string {
+  return words.length > longestWords ? `${words.slice(0, longestWords)}…` : words;
+}
 
 /** A dead letter, and whether it could be put back in the queue now. */
 type ShownLetter = DeadLetterRow & { readonly requeue: 'possible' | SkipReason };
@@ -249,20 +299,30 @@ const columns = ({ site }: OperatorVisit): Column<ShownLetter>[] => [
 ];
 
 /** The forms apply to the dead letters that the page showed, not to later ones. */
-async function manyForms(visit: OperatorVisit, filters: Chosen): Promise<Html> {
+async function manyForms(
+  visit: OperatorVisit,
+  filters: Chosen,
+  { rows, isWhole }: { readonly rows: readonly ShownLetter[]; readonly isWhole: boolean },
+): Promise<Html> {
   const isAll = Object.values(filters).every((value) => value === undefined);
   const { db, lane } = jobsOf(visit);
   const before = new Date(Date.now() + lane.state.clockOffsetMs);
   const meant = await countChosen(db, { ...choiceOf(visit.query), before }, 0);
   const which = `${isAll ? 'all dead letters' : 'all of these'} (${meant}${meant === mostCounted ? ' or more' : ''})`;
   const kept = { ...filters, until: before.toISOString(), count: String(meant) };
+  const can = rows.filter(({ requeue }) => requeue === 'possible').length;
+  // those of other pages were not asked one by one
+  const label = isWhole ? `Requeue ${can}` : `Requeue those of ${which} that can be`;
   return html`<section class="sheet">
     <h2>All together</h2>
     <p>
-      Every dead letter that ${isAll ? 'there is' : 'matches, on this page and on the others'}: the gateway
-      goes through them, and reports what it skipped.
+      ${
+        isWhole
+          ? `Requeuing sends ${can} of ${rows.length} to their runners again.${hindranceText(rows)}`
+          : `Every dead letter that ${isAll ? 'there is' : 'matches'}, on this page and on the others. A report says which were not requeued, and why.`
+      }
     </p>
-    ${buttonForm(visit, `${deadPath}/requeue`, `Requeue ${which}`, { confirm: `Press again: requeue ${which}`, values: kept })}
+    ${(can > 0 || !isWhole) && buttonForm(visit, `${deadPath}/requeue`, label, { confirm: `Press again: ${label.toLowerCase()}`, values: kept })}
     ${form(
       visit,
       `${deadPath}/give-up`,
@@ -280,28 +340,38 @@ interface Report {
   readonly fields: URLSearchParams;
   readonly done: BatchesDone;
   readonly verb: 'requeue' | 'give-up';
-  /** What became of them. */
-  readonly said: string;
 }
 
 /** The calls that were processed, those that were skipped and why, and how to continue if there was no time for all. */
-async function reportView(visit: OperatorVisit, { fields, done, verb, said }: Report): Promise<View> {
+async function reportView(visit: OperatorVisit, { fields, done, verb }: Report): Promise<View> {
   const { skipped, next } = done;
   const filters = filtersOf(fields);
-  const left = next === undefined ? 0 : await countChosen(jobsOf(visit).db, choiceOf(fields), next);
+  const rest = next === undefined ? 0 : await countChosen(jobsOf(visit).db, choiceOf(fields), next);
   const [why, until] = [fields.get('why') ?? undefined, fields.get('until') ?? undefined];
-  const again = { ...filters, why, until, after: String(next ?? ''), count: String(left) };
-  const body = html`<p class="lead" role="status">
-      ${count(done.done)} ${said}, ${count(done.skips)} skipped.
-    </p>
+  const again = { ...filters, why, until, after: String(next ?? ''), count: String(rest) };
+  const isRequeue = verb === 'requeue';
+  const what = callsText(done.done, isRequeue ? 'sent to their runners again' : 'given up');
+  const isListed = skipped.length === done.skips;
+  const left = isListed
+    ? hindranceText(skipped.map(({ why: requeue }) => ({ requeue })))
+    : ` ${callsText(done.skips, 'left unchanged, for the reasons below')}.`;
+  const body = html`${noticeOf({ tone: done.skips === 0 ? 'good' : 'warn', text: `${what}.${left}` })}
     ${
       skipped.length > 0 &&
       tableSheet(
-        done.skips > skipped.length ? `Skipped, the first ${skipped.length}` : 'Skipped',
+        `${isRequeue ? 'Not requeued' : 'Not given up'}${isListed ? '' : `, the first ${skipped.length}`}`,
         skipColumns,
         skipped,
       )
     }
+    <p class="actions">
+      ${
+        isRequeue
+          ? html`<a class="button plain" href="${outboxPath}">See what becomes of them</a>`
+          : html`<a class="button plain" href="/console/books/refunds">Refunds that are due</a>`
+      }
+      <a class="button plain" href="${pathWith(deadPath, filters)}">Dead letters that are left</a>
+    </p>
     ${
       next !== undefined &&
       html`<section class="sheet">
@@ -311,7 +381,7 @@ async function reportView(visit: OperatorVisit, { fields, done, verb, said }: Re
       </section>`
     }`;
   const up = [pathWith(deadPath, filters), 'Dead letters'] as const;
-  return sectionView('/console/calls', `Dead letters ${said}`, body, { up });
+  return sectionView('/console/calls', isRequeue ? 'Calls requeued' : 'Calls given up', body, { up });
 }
 
 const skipColumns: Column<BatchesDone['skipped'][number]>[] = [

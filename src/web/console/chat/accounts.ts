@@ -201,7 +201,8 @@ async function accountView(visit: OperatorVisit, mistake?: Mistake): Promise<Vie
   const { shown, next } = pageRows(moves, shownMoves, ({ version }) => version);
   const path = `${accountsPath}/${accountId}`;
   const customer = await customerOf(visit, account);
-  const body = html`${creditSheet(account, settings.currency, customer)}
+  const body = html`${creditNotice(account, settings.currency, [...valid, ...revoked])}
+  ${creditSheet(account, settings.currency, customer)}
   ${includesRole(visit.operator.role, 'finance') && grantForm(visit, accountId, mistake?.fields)}
   ${tableSheet('Keys', keyColumns(settings.currency), [...valid, ...revoked], { none: ['Keys', 'It has no keys.'] })}
   ${tableSheet('Moves of credit', moveColumns(settings.currency), shown)}
@@ -211,6 +212,25 @@ async function accountView(visit: OperatorVisit, mistake?: Mistake): Promise<Vie
     heading: html`<span class="name">${customer ? personName(customer.email) : name}</span>`,
     mistake: mistake?.text,
   });
+}
+
+/** What the account can spend now, and with how many keys. */
+function creditNotice(
+  { balanceMicros, heldMicros }: Account,
+  currency: string,
+  keys: readonly ApiKey[],
+): Html {
+  const working = keys.filter((key) => !key.isDisabled && isValid(key)).length;
+  const money = amount(BigInt(balanceMicros), currency);
+  const held = heldMicros > 0 && html`, besides ${amount(BigInt(heldMicros), currency)} held for completions`;
+  return balanceMicros <= 0
+    ? html`<p class="notice warn">
+        It has no credit to spend: its requests for models that cost are refused.
+      </p>`
+    : html`<p class="notice ${working === 0 ? 'warn' : 'plain'}">
+        It has ${money} to spend${held}, by
+        ${working === 0 ? 'no key: none of its keys is valid' : working === 1 ? '1 key' : `${working} keys`}.
+      </p>`;
 }
 
 function creditSheet(
@@ -248,26 +268,32 @@ function keyColumns(currency: string): Column<ApiKey>[] {
     { label: 'Key', cell: ({ keyId, name }) => html`${keyId} ${personName(name)}` },
     { label: 'State', cell: stateOf },
     {
-      label: 'Spent',
+      label: 'Spent in all',
       isNumber: true,
       cell: ({ spentMicros, capMicros }) =>
-        html`${amount(BigInt(spentMicros), currency)}${
-          capMicros !== undefined &&
-          html` <span class="line hint">of ${amount(BigInt(capMicros), currency)}</span>`
-        }`,
+        html`${amount(BigInt(spentMicros), currency)}
+          <span class="line hint"
+            >${capMicros === undefined ? 'no limit' : html`of at most ${amount(BigInt(capMicros), currency)}`}</span
+          >`,
     },
     {
-      label: 'Budget',
+      label: 'Spent in its period',
       isNumber: true,
       cell: ({ budget }) =>
         budget
           ? html`${amount(BigInt(budget.spentMicros), currency)}
-              <span class="line hint">of ${amount(BigInt(budget.micros), currency)} a ${budget.period}</span>`
-          : '',
+              <span class="line hint"
+                >of at most ${amount(BigInt(budget.micros), currency)} a ${budget.period}</span
+              >`
+          : html`<span class="muted">no budget</span>`,
     },
     { label: 'Models', cell: ({ models }) => models?.join(', ') ?? 'all' },
     { label: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt ? time(lastUsedAt) : 'never') },
   ];
+}
+
+function isValid({ revokedAt, expiresAt }: ApiKey): boolean {
+  return revokedAt === undefined && (expiresAt === undefined || expiresAt >= new Date());
 }
 
 function stateOf({ revokedAt, expiresAt, isDisabled }: ApiKey): Html {

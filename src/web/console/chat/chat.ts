@@ -127,7 +127,7 @@ const columns: Column<TroubledSpend>[] = [
       badge(status === 'failed' ? 'lost' : 'tried again', status === 'failed' ? 'bad' : 'warn'),
   },
   { label: 'Reason', cell: ({ reason = '' }) => reason.replaceAll('_', ' ') },
-  { label: 'Amount', isNumber: true, cell: ({ amount = '' }) => amount },
+  { label: 'Amount, in smallest units', isNumber: true, cell: ({ amount = '' }) => amount },
   {
     label: 'Account',
     cell: ({ commitment }) => (commitment === undefined ? '' : shortId(commitment, 'the account')),

@@ -8,6 +8,7 @@ import { openRequest } from '../../../jobs/use-cases/job-request.ts';
 import { badge, field, form } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { jobsOf } from '../contexts.ts';
+import { jobField, jobNamed } from '../words.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
 
 const path = '/console/jobs/dry-run';
@@ -47,13 +48,13 @@ export function dryRunAction(
         clientAddress: addressOf(visit.request),
       });
       const run = refuseDryRunByHead(context, opened) ?? (await dryRun(context, opened, Buffer.alloc(0)));
-      return show(visit, verdictOf(run, `${service}/${index}`));
+      return show(visit, verdictOf(run, jobNamed(visit.site, `${service}/${index}`)));
     },
   );
 }
 
 export function dryRunForm(visit: OperatorVisit): Html {
-  const fields = html`${field({ label: 'Job, as 1/0', name: 'job', maxLength: 26, autocomplete: 'off' })}
+  const fields = html`${jobField(visit.site, {})}
     ${field({ label: 'Caller', name: 'caller', maxLength: 42, isOptional: true, autocomplete: 'off', hint: 'The address that a restricted job would be called by. It is asserted here, not proven.' })}
     <button>Try it</button>`;
   return html`<section class="sheet">
@@ -63,9 +64,9 @@ export function dryRunForm(visit: OperatorVisit): Html {
   </section>`;
 }
 
-function verdictOf({ verdict, mode, isEnabled, caller, checks }: DryRun, job: string): Html {
+function verdictOf({ verdict, mode, isEnabled, caller, checks }: DryRun, job: Html): Html {
   return html`<section class="sheet" role="status">
-    <h2>Dry run of ${visibleText(job)}</h2>
+    <h2>Dry run of ${job}</h2>
     <p>
       ${verdict.kind === 'allowed' ? badge('allowed', 'good') : badge('refused', 'bad')}
       ${verdict.kind === 'refused' && refusals[verdict.code].sentence}

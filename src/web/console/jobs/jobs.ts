@@ -53,7 +53,7 @@ async function jobsView(visit: OperatorVisit, said?: Html): Promise<View> {
       ${from > 0 && html`<a class="button plain" href="${place(from - shownJobs)}">Those before</a>`}
       ${from + shownJobs < jobs.length && html`<a class="button plain" href="${place(from + shownJobs)}">The next ones</a>`}
     </p>
-    ${ratesSheet(context)} ${peersSheet(context)}
+    ${ratesSheet(context)} ${peersSheet(visit.site, context)}
     ${includesRole(visit.operator.role, 'operator') && dryRunForm(visit)} ${reloadsSheet(visit.site, reloads)}`;
   return sectionView(path, 'Jobs and prices', body);
 }

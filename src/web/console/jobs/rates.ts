@@ -7,8 +7,10 @@ import { describeBroker } from '../../../calls/peers/broker/broker.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { listingStatus } from '../../../jobs/use-cases/listings.ts';
 import { type RateStatus, rateStatus } from '../../../jobs/use-cases/rates.ts';
-import { ageText, badge, type Column, factList } from '../../pages/elements.ts';
+import { ageText, badge, type Column, decimalsOf, factList } from '../../pages/elements.ts';
 import { networkName } from '../../pages/known-networks.ts';
+import type { ConsoleSite } from '../visit.ts';
+import { jobNamed } from '../words.ts';
 
 /** The rate of every accepted token: from where, and how old. */
 export function ratesSheet({ rates }: JobsContext): Html {
@@ -20,7 +22,11 @@ export function ratesSheet({ rates }: JobsContext): Html {
       isNumber: true,
       cell({ token }) {
         const rate = view.rates.get(tokenName(token));
-        return rate ? html`<span class="amount">${rateText(rate)}</span>` : '';
+        return (
+          rate &&
+          html`<span class="amount">${decimalsOf(rateText(rate), 0)}</span>
+            <span class="unit">${token.symbol} for 1 ether</span>`
+        );
       },
     },
     { label: 'Mark-up', isNumber: true, cell: ({ token }) => `${token.markupBps / 100}%` },
@@ -46,13 +52,13 @@ export function ratesSheet({ rates }: JobsContext): Html {
     },
   ];
   const tokens = rateStatus(rates);
-  return tableSheet('Rates, in tokens for one unit of a price', columns, tokens, {
+  return tableSheet('Rates of prices in ether', columns, tokens, {
     none: ['Rates', 'No token is accepted.'],
   });
 }
 
 /** The facilitators, brokers and discovery services. */
-export function peersSheet(context: JobsContext): Html {
+export function peersSheet(site: Pick<ConsoleSite, 'jobs'>, context: JobsContext): Html {
   const { host } = new URL(context.settings.facilitatorUrl);
   const isOpen = context.facilitator.isCircuitOpen();
   const broker = context.brokerState();
@@ -79,7 +85,10 @@ export function peersSheet(context: JobsContext): Html {
         'Listings',
         [
           `${listed} at ${listing.host}`,
-          gone.length > 0 && html` ${badge('gone', 'bad')} ${gone.slice(0, 20).join(', ')}`,
+          gone.length > 0 && [
+            badge('gone', 'bad'),
+            gone.slice(0, 20).map((key) => html`<span class="line">${jobNamed(site, key)}</span>`),
+          ],
           listing.unknown !== undefined && html` ${badge('unknown', 'warn')} ${visibleText(listing.unknown)}`,
         ],
       ],

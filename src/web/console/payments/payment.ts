@@ -45,7 +45,7 @@ async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View
     <div class="grid pair">${quote.payment && moneyOf(quote.payment)} ${callSection(visit, quote, call)}</div>
     <section class="sheet" data-rows>
       <h2>Events</h2>
-      ${timeline(history.events)}
+      ${timeline(history.events, { site, token: quote.payment?.payment })}
     </section>
     ${await proofSection(site, history)}`;
   return sectionView(paymentsPath, `Payment ${digest.slice(0, 10)}`, body, {

@@ -1,11 +1,9 @@
-import { formatUnits } from 'viem/utils';
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
-import { html, type Html, type Shown } from '../../../base/values/html.ts';
-import { visibleText } from '../../../base/values/visible-text.ts';
-import { shortId, time, factList } from '../../pages/elements.ts';
+import { html, type Html } from '../../../base/values/html.ts';
+import { time, factList } from '../../pages/elements.ts';
 import type { PaymentHistory } from '../../../audit/use-cases/projections/payment-history.ts';
 import { durationText } from '../words.ts';
-import { explorerLink } from './explorer.ts';
+import { type FactContext, factsOf } from './event-facts.ts';
 
 type Entry = PaymentHistory['events'][number];
 
@@ -18,7 +16,7 @@ const lowValue: ReadonlySet<string> = new Set([
 ]);
 
 /** The events of a payment in order, with the time between them, its content, and its leaf, which the module checks. */
-export function timeline(entries: readonly Entry[]): Html {
+export function timeline(entries: readonly Entry[], context: FactContext): Html {
   const rows = entries.map((entry, index) => ({ entry, before: entries[index - 1] }));
   const groups: (typeof rows)[] = [];
   for (const row of rows) {
@@ -29,7 +27,7 @@ export function timeline(entries: readonly Entry[]): Html {
   }
   return html`<ol class="timeline">
     ${groups.map((group) => {
-      const shown = group.map(({ entry, before }) => eventRow(entry, before));
+      const shown = group.map(({ entry, before }) => eventRow(entry, before, context));
       return lowValue.has(group[0]?.entry.event.type ?? '')
         ? html`<li>
             <details>
@@ -48,7 +46,7 @@ function labelOf({ type }: RecordedEvent): string {
   return type.replaceAll('_', ' ');
 }
 
-function eventRow({ event, leaf, proof }: Entry, before: Entry | undefined): Html {
+function eventRow({ event, leaf, proof }: Entry, before: Entry | undefined, context: FactContext): Html {
   const gap = before && Date.parse(event.at) - Date.parse(before.event.at);
   const hashes = proof?.hashes.map((hash) => hash.toString('base64')).join(' ');
   return html`<li
@@ -64,40 +62,12 @@ function eventRow({ event, leaf, proof }: Entry, before: Entry | undefined): Htm
       <span class="badge plain" data-verdict>${proof ? 'in the log' : 'not sealed yet'}</span>
     </p>
     <details>
-      <summary>Content, and leaf ${event.seq - 1}</summary>
-      ${factList(entriesOf(event.data, ''))}
-      <pre class="code" tabindex="0" data-leaf>${leaf.toString('utf8')}</pre>
+      <summary>What it says</summary>
+      ${factList(factsOf(event.data, context))}
+      <details>
+        <summary>As the log has it: leaf ${event.seq - 1}</summary>
+        <pre class="code" tabindex="0" data-leaf>${leaf.toString('utf8')}</pre>
+      </details>
     </details>
   </li>`;
-}
-
-/** What an event says, by name; parts of a part are named after it. */
-function entriesOf(data: object, prefix: string): [string, Shown][] {
-  const token = data as {
-    readonly decimals?: unknown;
-    readonly symbol?: string;
-    readonly network?: unknown;
-  };
-  return Object.entries(data).flatMap(([name, value]: [string, unknown]): [string, Shown][] => {
-    const label = prefix + name.replaceAll('_', ' ');
-    if (value === undefined || value === null) return [];
-    if (Array.isArray(value)) return [[label, `${value.length} of them`]];
-    if (typeof value === 'object') return entriesOf(value, `${label}, `);
-    const text = visibleText(`${value as string | number | boolean}`);
-    if (name === 'amount' && typeof token.decimals === 'number' && /^\d+$/.test(text))
-      return [[label, `${formatUnits(BigInt(text), token.decimals)} ${token.symbol ?? ''}`]];
-    const at = timeIn(name, value);
-    if (at) return [[label, time(at)]];
-    if (!/^0x[0-9a-f]{40,}$/.test(text)) return [[label, text]];
-    const link = name.includes('transaction') && explorerLink(token.network, text);
-    return [[label, html`${shortId(text, label)} ${link}`]];
-  });
-}
-
-/** A time of an event: in Unix seconds under the names of such times, or as RFC 3339. */
-function timeIn(name: string, value: unknown): Date | undefined {
-  const text = String(value);
-  if (/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text)) return new Date(text);
-  const secs = /_at$|^valid_(?:before|after)$|^expiry$/.test(name) && /^\d{9,11}$/.test(text);
-  return secs ? new Date(Number(text) * 1_000) : undefined;
 }

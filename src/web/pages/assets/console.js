@@ -45,15 +45,23 @@ addEventListener('keydown', (event) => {
 
 if (location.hash === '#search') document.querySelector('input[data-search]')?.focus();
 
-/** On a phone the navigation is one row: the part that is open is in the middle of it. */
+/** On a phone the navigation is one row, which fades at each side where more of it is hidden. */
+function showHidden(row) {
+  row.toggleAttribute('data-hidden-before', row.scrollLeft > 1);
+  row.toggleAttribute('data-hidden-after', row.scrollLeft + row.clientWidth < row.scrollWidth - 1);
+}
+
+/** The part that is open is in the middle of the row. */
 function showOpenPart() {
-  for (const link of document.querySelectorAll('nav [aria-current="page"]')) {
-    const row = link.closest('ul');
-    row.scrollLeft = link.offsetLeft - row.offsetLeft - (row.clientWidth - link.offsetWidth) / 2;
+  for (const row of document.querySelectorAll('nav ul')) {
+    const link = row.querySelector('[aria-current="page"]');
+    if (link) row.scrollLeft = link.offsetLeft - row.offsetLeft - (row.clientWidth - link.offsetWidth) / 2;
+    showHidden(row);
   }
 }
 showOpenPart();
 addEventListener('resize', showOpenPart);
+for (const row of document.querySelectorAll('nav ul')) row.addEventListener('scroll', () => showHidden(row));
 
 /** An action that cannot be undone takes two presses: the first shows the effect of the second on the button. */
 for (const button of document.querySelectorAll('button[data-confirm]')) {

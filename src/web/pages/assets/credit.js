@@ -1,16 +1,20 @@
 // Topping up from the page of credit.
 
-import { amountText } from './amounts.js';
+import { amountText, decimalText } from './amounts.js';
 import { bindPayForm } from './pay-form.js';
 import { stop } from './wallet.js';
 
 const place = document.querySelector('[data-top-up] .pay');
 
-/** The order names the account of the session: the gateway makes it, and the wallet signs it with the payment. */
-async function prepare(_path, form) {
+/**
+ * The order names the account of the session, and how many top-ups it buys: the gateway makes it, and the wallet signs it with the
+ * payment, whose amount is compared with what this page has shown.
+ */
+async function prepare(_path, form, terms) {
+  const units = form.elements.units.value;
   let answer;
   try {
-    const body = new URLSearchParams({ form: form.elements.form.value });
+    const body = new URLSearchParams({ form: form.elements.form.value, units });
     answer = await fetch('/credit/top-up/order', { method: 'POST', body, redirect: 'manual' });
   } catch {
     throw stop('The gateway cannot be reached.', 'Check your connection and try again.');
@@ -20,8 +24,26 @@ async function prepare(_path, form) {
       'Your session has ended, or this page is too old.',
       'Load this page again, and sign in if it asks you to.',
     );
+  if (answer.status === 422) throw stop((await answer.json()).error);
   if (!answer.ok) throw stop(`The gateway answered with status ${answer.status}.`, 'Try again later.');
-  return answer.json();
+  return {
+    ...(await answer.json()),
+    terms: { ...terms, amount: String(BigInt(terms.amount) * BigInt(units)) },
+  };
+}
+
+const creditDecimals = 6;
+
+/** Shows what the number of top-ups gives, and what it costs. */
+function showTotal() {
+  const form = place.querySelector('form');
+  const total = place.querySelector('[data-total]');
+  const { valueAsNumber: units, validity } = form.elements.units;
+  const { credit, amount, decimals, symbol } = form.querySelector('[data-network]:checked').dataset;
+  const times = (text) => BigInt(text) * BigInt(units);
+  total.value = validity.valid
+    ? `${amountText(decimalText(times(credit), creditDecimals))} ${total.dataset.currency} for ${decimalText(times(amount), Number(decimals))} ${symbol}`
+    : '';
 }
 
 async function completed({ digest, result }) {
@@ -65,4 +87,6 @@ function pageNow() {
   });
 }
 
+place.querySelector('form').addEventListener('input', showTotal);
+showTotal();
 void bindPayForm(place, { prepare, completed });

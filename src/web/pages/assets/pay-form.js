@@ -6,8 +6,8 @@ import { findWallets, Stop } from './wallet.js';
 /**
  * Makes a form pay. Where a payment of its purpose is kept, it continues immediately.
  * @param place the element of `paymentForm()` in src/web/pages/payment.ts
- * @param prepare gets the path of the chosen job, and the form; returns `{body, contentType, nonce?, path?}`; throws `Stop`
- *   where that cannot be said
+ * @param prepare gets the path of the chosen job, the form, and the chosen terms; returns `{body, contentType, nonce?, path?, terms?}`;
+ *   throws `Stop` where that cannot be said
  * @param completed receives the delivery, `{digest, receipt, result}`; returns a further sentence for the page, if any
  */
 export async function bindPayForm(place, { prepare, completed }) {
@@ -51,7 +51,7 @@ export async function bindPayForm(place, { prepare, completed }) {
       const { path, ...terms } = { ...form.querySelector('[data-network]:checked').dataset };
       const purchase = { purpose, networks, path, terms: { ...terms, decimals: Number(terms.decimals) } };
       // a kept payment continues
-      const prepared = isKept(purpose) ? {} : await prepare(path, form);
+      const prepared = isKept(purpose) ? {} : await prepare(path, form, purchase.terms);
       return pay({ ...purchase, ...prepared }, provider, steps.show);
     });
   });

@@ -1,5 +1,7 @@
 // The wallet of the browser (EIP-1193): its account, its network, its balance and its signatures.
 
+import { decimalText } from './amounts.js';
+
 /** How long wallets have to say that they are there (EIP-6963). */
 const announceMs = 150;
 const hexBytes = /^0x(?:[0-9a-f]{2})+$/i;
@@ -221,10 +223,7 @@ export function networkText({ networks }, network) {
 /** An exact amount of a token: `10.5 USDC`, or its atoms if its decimals are not known. */
 export function amountText(atoms, terms) {
   if (!terms) return `${atoms} atoms`;
-  const digits = String(BigInt(atoms)).padStart(terms.decimals + 1, '0');
-  const whole = digits.slice(0, digits.length - terms.decimals);
-  const rest = digits.slice(digits.length - terms.decimals).replace(/0+$/, '');
-  return `${whole}${rest && `.${rest}`} ${terms.symbol}`;
+  return `${decimalText(atoms, terms.decimals)} ${terms.symbol}`;
 }
 
 export function hexOf(bytes) {

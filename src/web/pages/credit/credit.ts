@@ -21,6 +21,7 @@ import type { ChatVisit, SignedInChatVisit, View } from '../visit.ts';
 import { randomBytes } from 'node:crypto';
 import { orderContentType, writeTopUpOrder } from '../../../base/values/top-up-order.ts';
 import { sha256 } from '../../../base/values/sha256.ts';
+import { isTopUpUnits, mostTopUpUnits } from '../../../base/values/top-up.ts';
 import { soldJobs } from '../../../jobs/use-cases/catalog.ts';
 import { networkName } from '../known-networks.ts';
 import { type Payable, payablesOf, paymentForm, priceIn } from '../payment.ts';
@@ -161,12 +162,17 @@ function receiptView(
 /** An order is made right before its payment is signed. */
 const orderSecs = 1_800;
 
+const unitsNeeded = `How many must be a whole number from 1 to ${mostTopUpUnits}. Nothing was charged.`;
+
 /** What the module of a top-up asks for: an order for the account of the session. */
 function topUpPages(pages: Pages<ChatVisit>): void {
-  pages.takeForUsers('/credit/top-up/order', { shownAt: '/credit' }, ({ site, visitor }) => {
+  pages.takeForUsers('/credit/top-up/order', { shownAt: '/credit' }, ({ site, visitor }, { fields }) => {
     const { identity } = site;
+    const text = fields.get('units') ?? '1';
+    const units = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+    if (!isTopUpUnits(units)) return { kind: 'data', status: 422, json: { error: unitsNeeded } };
     const nowSecs = Math.floor((Date.now() + identity.lane.state.clockOffsetMs) / 1_000);
-    const order = { accountId: visitor.accountId, expiresAt: nowSecs + orderSecs };
+    const order = { accountId: visitor.accountId, units, expiresAt: nowSecs + orderSecs };
     const body = writeTopUpOrder(identity.settings.secrets, order, randomBytes(16).toString('base64url'));
     return { kind: 'data', status: 200, json: { body, contentType: orderContentType, nonce: sha256(body) } };
   });
@@ -199,6 +205,19 @@ function topUpSection(visit: SignedInChatVisit): Html | undefined {
           chain shows the payment. Once the payment is sent you may close this page: the credit is added all
           the same, and listed below.
         </p>`,
+      more: html`<p class="units">
+        <label
+          >How many of it
+          <input
+            type="number"
+            name="units"
+            min="1"
+            max="${mostTopUpUnits}"
+            step="1"
+            value="1"
+            required /></label
+        ><output data-total data-currency="${currency}"></output>
+      </p>`,
       button: 'Pay with your wallet',
       delivered: 'Add the credit to your account',
       without: html`<p>
@@ -207,7 +226,8 @@ function topUpSection(visit: SignedInChatVisit): Html | undefined {
         </p>
         <p>
           A program can pay as well, over x402. Its credit goes to the account of the wallet that pays: yours,
-          if you sign in with that wallet. <a href="/docs">How a program pays</a>
+          if you sign in with that wallet. The body <code>{"units": 5}</code> buys five times as much, up to
+          ${mostTopUpUnits}. <a href="/docs">How a program pays</a>
         </p>
         <ul>
           ${payables.map(

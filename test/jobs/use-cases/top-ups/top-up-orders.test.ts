@@ -115,7 +115,7 @@ describe('a top-up whose body is an order', () => {
     [
       'was changed',
       (accountId, salt) =>
-        writeTopUpOrder([identitySecret], { accountId, expiresAt: 4_000_000_000 }, salt).replace(
+        writeTopUpOrder([identitySecret], { accountId, units: 1, expiresAt: 4_000_000_000 }, salt).replace(
           ':1:',
           ':1:1',
         ),
@@ -123,12 +123,14 @@ describe('a top-up whose body is an order', () => {
     ],
     [
       'another made',
-      (accountId, salt) => writeTopUpOrder(['another secret'], { accountId, expiresAt: 4_000_000_000 }, salt),
+      (accountId, salt) =>
+        writeTopUpOrder(['another secret'], { accountId, units: 1, expiresAt: 4_000_000_000 }, salt),
       /has not made this order/,
     ],
     [
       'is too old',
-      (accountId, salt) => writeTopUpOrder([identitySecret], { accountId, expiresAt: 1_000_000_000 }, salt),
+      (accountId, salt) =>
+        writeTopUpOrder([identitySecret], { accountId, units: 1, expiresAt: 1_000_000_000 }, salt),
       /too old/,
     ],
     ['is not whole', () => 'tollbook-top-up:1:', /has not made this order/],
