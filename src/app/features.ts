@@ -45,10 +45,13 @@ async function* composePeople(
   const { assets, feature } = await composeAssets();
   yield feature;
   const host = { identity, auth: people.auth, assets, jobs };
-  if (pages && chat) {
-    const { current, completions } = chat;
-    yield composePages(parts, { ...host, settings: pages, chat: current, completions });
-  }
+  if (pages)
+    yield composePages(parts, {
+      ...host,
+      settings: pages,
+      chat: chat?.current,
+      completions: chat?.completions,
+    });
   if (console) yield composeConsole(parts, { ...host, console, chat: chat?.current });
 }
 

@@ -95,10 +95,12 @@ ${policy(6, 'name = "Any JSON"\ncontent_type = "application/json"')}
 export async function startJobsSite(
   chain: TestChain,
   behave: (delivery: Delivery) => Reaction | Promise<Reaction>,
-  { tables = '', ...options }: Partial<TestGatewayOptions> = {},
+  {
+    tables = '',
+    hasModels = true,
+    ...options
+  }: Partial<TestGatewayOptions> & { readonly hasModels?: boolean } = {},
 ): Promise<JobsSite> {
-  const model = await startModelUpstream({ port: 0 });
-  whenOver(() => model.close());
   const runner = await startTestRunner(behave);
   const database = options.database ?? (await createDatabase());
   const given: TestGatewayOptions = {
@@ -111,7 +113,7 @@ export async function startJobsSite(
       'output.json': JSON.stringify(outputSchema),
       'deep.json': JSON.stringify(nested(200)),
     },
-    top: 'features = ["x402", "chat"]',
+    top: `features = ["x402"${hasModels ? ', "chat"' : ''}]`,
     env: { IDENTITY_SECRET: identitySecret, LOG_KEY: '2a'.repeat(32) },
     ...options,
     tables: `
@@ -122,7 +124,7 @@ origin = "jobs.example/log"
 key = "env:LOG_KEY"
 [pages]
 name = "Testbook"
-${oneModel(model.url)}
+${hasModels ? await models() : ''}
 ${tables}`,
   };
   const gateway = await startTestGateway(given);
@@ -133,6 +135,12 @@ ${tables}`,
     runner,
     browser: (address = '203.0.113.1') => createBrowser(gateway.url, address),
   };
+}
+
+async function models(): Promise<string> {
+  const model = await startModelUpstream({ port: 0 });
+  whenOver(() => model.close());
+  return oneModel(model.url);
 }
 
 /** Answers with what it got. */

@@ -79,7 +79,7 @@ export function registeredPages(
   { hasJobs = false }: { readonly hasJobs?: boolean } = {},
 ): Promise<string[]> {
   // registering needs nothing of a site but to know which parts it has
-  const site = { ...(hasJobs && { jobs: none }) } as unknown as Site;
+  const site = { chat: none, completions: none, ...(hasJobs && { jobs: none }) } as unknown as Site;
   return routesOf(method, pagesRoutes(site, bodies, createLostPages(site)));
 }
 

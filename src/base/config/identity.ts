@@ -98,8 +98,8 @@ export interface ProviderConfig {
 }
 
 /**
- * Reads `[identity]`: the accounts of users, which belong to the feature chat, and of operators, which belong to the console. Undefined
- * if the table is missing, neither is on, or after a report.
+ * Reads `[identity]`: the accounts of users, which belong to the feature chat and to the pages, and of operators, which belong to the
+ * console. Undefined if the table is missing, none of these is on, or after a report.
  */
 export async function readIdentity(
   root: RootTable,

@@ -126,8 +126,9 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   checkTriggerJobs(triggers, topUps, runners, reading.report);
   const chat = await readChat(root, isChatOn, reading);
   const console = readConsole(root, reading);
-  const identity = await readIdentity(root, isChatOn || console !== undefined, reading);
-  const pages = readPages(root, isChatOn, reading);
+  const pages = readPages(root, reading);
+  const hasPeople = isChatOn || console !== undefined || pages !== undefined;
+  const identity = await readIdentity(root, hasPeople, reading);
   if (reading.findings.mistakes.length > 0 || !whole || !limits || !delivery || !alerts || !retention)
     return undefined;
   const config: Config = {

@@ -12,12 +12,10 @@ export const pagesShape = {
 /** The customers' pages. */
 export type PagesConfig = ConfigOf<typeof pagesShape>;
 
-/** Reads `[pages]`; undefined if the table is missing, the feature chat is off, or after a report. */
-export function readPages(root: RootTable, isChatOn: boolean, { report }: Reading): PagesConfig | undefined {
+/** Reads `[pages]`; undefined if the table is missing, or after a report. */
+export function readPages(root: RootTable, { report }: Reading): PagesConfig | undefined {
   const raw = root.values.pages;
   if (raw === undefined) return undefined;
-  const { whole } = readTable(pagesShape, raw, ['pages'], report);
-  if (!isChatOn) report.mistake(['pages'], 'needs the feature chat: the pages show its keys and its credit');
-  else if (!root.names('identity')) report.mistake(['pages'], 'needs [identity]: customers sign in');
-  return isChatOn ? whole : undefined;
+  if (!root.names('identity')) report.mistake(['pages'], 'needs [identity]: customers sign in');
+  return readTable(pagesShape, raw, ['pages'], report).whole;
 }

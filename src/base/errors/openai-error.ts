@@ -19,7 +19,8 @@ export const openAiErrors = {
     invalid_value: 'A parameter has a value that is not allowed.',
     invalid_parameter_combination: 'Two parameters contradict each other.',
     unsupported_parameter: 'A parameter cannot be used with this model.',
-    context_length_exceeded: "The request is longer than this model's context.",
+    context_length_exceeded:
+      "The request is longer than this model's context. Nothing was charged. Shorten it, or use a model with a longer context.",
     conflicting_credentials:
       'The request carries two credentials: send either an API key or a spend authorization.',
     invalid_amount: 'The amount of the spend authorization is invalid.',
@@ -30,7 +31,8 @@ export const openAiErrors = {
     nonce_replay: 'The nonce of the spend authorization was already used; nothing was charged again.',
   }),
   ...withStatus(401, request, {
-    invalid_api_key: 'The API key is unknown, expired or revoked.',
+    invalid_api_key:
+      'The API key is unknown, expired or revoked. Nothing was charged. Send a valid one: `Authorization: Bearer sk-net-…`.',
   }),
   ...withStatus(402, 'insufficient_funds', {
     insufficient_funds:
@@ -45,7 +47,8 @@ export const openAiErrors = {
   }),
   ...withStatus(404, request, {
     not_found: 'There is no resource at this path.',
-    model_not_found: 'There is no model with this name.',
+    model_not_found:
+      'There is no model with this name. Nothing was charged. GET /v1/models lists those that there are.',
   }),
   ...withStatus(405, request, {
     method_not_allowed: 'This path does not accept that method.',
@@ -58,40 +61,45 @@ export const openAiErrors = {
     spend_in_progress: 'The request that this spend authorization pays for is still running.',
   }),
   ...withStatus(413, request, {
-    body_too_large: 'The request body is larger than this gateway accepts.',
+    body_too_large: 'The request body is larger than this gateway accepts. Nothing was charged. Shorten it.',
   }),
   ...withStatus(415, request, {
     unsupported_media_type: 'The request body must be application/json.',
   }),
   ...withStatus(429, 'requests', {
-    rate_limit_exceeded: 'Too many requests. Wait as long as Retry-After says.',
+    rate_limit_exceeded:
+      'Too many requests. Nothing was charged. Send the request again after the seconds in Retry-After.',
     too_many_running:
-      'Too many completions of this client run at the same time. Send the request again when one has ended.',
-    daily_quota_exceeded: 'The daily limit of requests is reached; the next day begins at midnight UTC.',
+      'Too many completions of this client run at the same time. Nothing was charged. Send the request again when one has ended.',
+    daily_quota_exceeded:
+      'The requests of this day are used up. Nothing was charged. The next day begins at midnight UTC.',
   }),
   ...withStatus(431, request, {
     headers_too_large: 'The request headers are larger than this gateway accepts.',
   }),
   ...withStatus(500, 'server_error', {
-    server_error: 'The gateway failed.',
+    server_error: 'The gateway failed. Send the request again later.',
   }),
   ...withStatus(502, 'server_error', {
-    upstream_error: "The model's server failed or gave an unreadable answer.",
+    upstream_error:
+      "The model's server failed or gave an unreadable answer. Nothing was charged. Send the request again, or use another model.",
   }),
   ...withStatus(503, 'server_error', {
-    upstream_unavailable: 'No server of this model could be reached. Send the request again later.',
+    upstream_unavailable:
+      'No server of this model could be reached. Nothing was charged. Send the request again later, or use another model.',
     chain_unavailable:
       'The chain could not be reached, or did not include the spend authorization in time. Send the request again later.',
-    ledger_unavailable: 'The ledger could not be reached. Send the request again later.',
+    ledger_unavailable: 'The ledger could not be reached. Nothing was charged. Send the request again later.',
     ledger_inconsistent:
-      'The ledger lost events, and nothing is sold until its operator has recovered it. Send the request again later.',
+      'The ledger lost events, and nothing is sold until its operator has recovered it. Nothing was charged. Send the request again later.',
     quiet:
       'This gateway is quiet: its database may be a copy of the ledger, so it serves no models. Nothing was charged. Its operator ends ' +
       'that with `tollbook go-live`. Send the request again later.',
-    overloaded: 'The gateway is busy. Send the request again later.',
+    overloaded: 'The gateway is busy. Nothing was charged. Send the request again later.',
   }),
   ...withStatus(504, 'server_error', {
-    upstream_timeout: "The model's server did not answer in time.",
+    upstream_timeout:
+      "The model's server did not answer in time. Nothing was charged. Send the request again, or use another model.",
   }),
 };
 

@@ -32,7 +32,12 @@ export async function keyOf(
 ): Promise<{ readonly kind: 'api_key'; readonly key: ApiKey } | Refused> {
   const caller = await readerOf(context, request);
   if (caller.kind === 'refused' || caller.kind === 'api_key') return caller;
-  return refuse(openAiError('invalid_api_key', { message: 'This endpoint requires an API key.' }));
+  return refuse(
+    openAiError('invalid_api_key', {
+      message:
+        'This endpoint requires an API key. Nothing was charged. Send one: `Authorization: Bearer sk-net-…`.',
+    }),
+  );
 }
 
 /** The account that a request spends from. */
@@ -45,7 +50,10 @@ export async function accountOf(
   const spending = spendingOf(caller);
   if (spending) return { kind: 'account', accountId: spending.account_id };
   return refuse(
-    openAiError('invalid_api_key', { message: 'This endpoint requires an API key or a session.' }),
+    openAiError('invalid_api_key', {
+      message:
+        'This endpoint requires an API key or a session. Nothing was charged. Send a key, `Authorization: Bearer sk-net-…`, or sign in.',
+    }),
   );
 }
 

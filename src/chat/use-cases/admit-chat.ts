@@ -87,7 +87,9 @@ function refuseUnpaid(
 ): Refused {
   const place = creditPlace(config);
   const bought = place === undefined ? '' : `, whose credit is bought at ${place},`;
-  const message = `This model costs credit, and the request carries no credential: send an API key${bought} or use a model of the free tier.`;
+  const message =
+    'This model costs credit, and the request carries no credential. Nothing was charged. ' +
+    `Send an API key${bought} or use a model of the free tier.`;
   const payment = spending && offerOf(spending, costMicros);
   return refuse(openAiError('insufficient_funds', { message }), payment ? { payment } : {});
 }

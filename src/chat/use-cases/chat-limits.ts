@@ -115,7 +115,9 @@ export function refuseAdmission(
       if (detail.full_subject?.startsWith(formPrefix))
         return { ...refuse(openAiError(code), { limit }), isRepeatedForm: true };
       const retryAfterSecs = Math.max(1, Math.ceil(numberOf(detail.retry_ms) / 1_000));
-      return refuse(openAiError(code), { retryAfterSecs, limit });
+      const message = `Too many requests. Nothing was charged. Send the request again in ${retryAfterSecs} s.`;
+      const more = code === 'rate_limit_exceeded' ? { message } : {};
+      return refuse(openAiError(code, more), { retryAfterSecs, limit });
     }
     case 'insufficient_funds':
     case 'key_cap_reached':

@@ -253,6 +253,9 @@ function settleStream(
 /** A stream's status is already sent, so the error is an event; without `[DONE]` after it no client takes it for the end. */
 function errorEvent({ cause }: Extract<StreamEnding, { kind: 'failed' }>): Buffer {
   const isLate = cause === 'stalled' || cause === 'total_timeout' || cause === 'slow_reader';
-  const { body } = openAiError(isLate ? 'upstream_timeout' : 'upstream_error');
+  const message =
+    "The model's server did not end its answer. Its cost is that of the prompt and of what was delivered. " +
+    'Send the request again for a whole answer.';
+  const { body } = openAiError(isLate ? 'upstream_timeout' : 'upstream_error', { message });
   return Buffer.from(`data: ${JSON.stringify(body)}\n\n`);
 }

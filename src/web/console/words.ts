@@ -2,7 +2,6 @@ import { html, type Html } from '../../base/values/html.ts';
 import { type JobId, jobKey } from '../../base/values/job.ts';
 import { withoutMarks } from '../../base/values/visible-text.ts';
 import { ageText, field, selectField } from '../pages/elements.ts';
-import { knownNetworks } from '../pages/known-networks.ts';
 import type { ConsoleSite } from './visit.ts';
 
 /** `454 ms`, `2.3 s`, `41 s`, then minutes, hours and days. */
@@ -20,15 +19,6 @@ export function lasting(since: Date): Html {
   return html`<span title="since ${exact}"
     >${ageText(Math.max(0, Date.now() - since.getTime()) / 1_000)}</span
   >`;
-}
-
-/** A chain by its name; its id on hover. A chain without a known name is shown by its id. */
-export function networkName(network: string): Html {
-  return html`<span title="${network}">${networkText(network)}</span>`;
-}
-
-export function networkText(network: string): string {
-  return knownNetworks[network]?.chainName ?? network;
 }
 
 /** A job by the name that the configuration gives it, with its number in small print; without one, by its number. */

@@ -94,7 +94,10 @@ export function renderWhole(
           <main id="main" class="wrap${view.isNarrow ? ' narrow' : ''}" tabindex="-1">
             ${notice && noticeOf(notice)} ${view.body}
           </main>
-          <footer class="wrap">${parts.footer}</footer>
+          <footer class="wrap">
+            ${parts.footer}
+            <p>All days and times are UTC<span data-zone></span>.</p>
+          </footer>
           ${parts.end}
         </body>
       </html> `,

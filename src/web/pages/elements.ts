@@ -220,11 +220,11 @@ export function ageText(secs: number): string {
 const day = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
 const minute = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
 
-/** A time in UTC; the module of the pages puts the local time before it. */
+/** A time in UTC, as the foot of each page says of all of them. */
 export function time(at: Date): Html {
   const iso = at.toISOString();
   return html`<time datetime="${iso}" title="${iso.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')}"
-    >${day.format(at)}, ${minute.format(at)} UTC</time
+    >${day.format(at)}, ${minute.format(at)}</time
   >`;
 }
 

@@ -1,4 +1,5 @@
 import { isLoopback } from '../../base/config/hosts.ts';
+import { html, type Html } from '../../base/values/html.ts';
 import type { Caip2 } from '../../base/values/primitives.ts';
 
 /** A network as `wallet_addEthereumChain` takes it (EIP-3085), without its chain id. */
@@ -9,6 +10,9 @@ export interface WalletNetwork {
   /** Wallets refuse an empty list. */
   readonly blockExplorerUrls?: readonly string[];
 }
+
+/** The networks of the configuration, with their RPC. */
+export type ConfiguredNetworks = ReadonlyMap<Caip2, { readonly rpcUrl: string }>;
 
 /** By CAIP-2 name. */
 export type WalletNetworks = Readonly<Record<string, WalletNetwork>>;
@@ -70,9 +74,8 @@ function known(chainName: string, rpcUrl: string, currency: string, explorer: st
 /**
  * What a wallet may get about the networks of payments. The operator's RPC may hold a secret, so a wallet gets the public one; a
  * chain on this machine has no other, and may have the id of a public chain.
- * @param configured the networks of the configuration, with their RPC
  */
-export function walletNetworks(configured: ReadonlyMap<Caip2, { readonly rpcUrl: string }>): WalletNetworks {
+export function walletNetworks(configured: ConfiguredNetworks): WalletNetworks {
   const told = [...configured].flatMap(([id, { rpcUrl }]): [string, WalletNetwork][] => {
     const { hostname } = new URL(rpcUrl);
     if (isLoopback(hostname.replaceAll(/[[\]]/g, ''))) return [[id, localNetwork(id, rpcUrl)]];
@@ -86,4 +89,15 @@ function localNetwork(id: Caip2, rpcUrl: string): WalletNetwork {
   const nativeCurrency = { name: 'Ether', symbol: 'ETH', decimals: 18 };
   const chainName = `Local chain ${id.slice('eip155:'.length)}`;
   return { chainName, rpcUrls: [rpcUrl], nativeCurrency };
+}
+
+/** A chain by the name that people know it by; one that has none here, by its number. */
+export function networkText(network: string, configured: ConfiguredNetworks = new Map()): string {
+  const { chainName = knownNetworks[network]?.chainName } = walletNetworks(configured)[network] ?? {};
+  return chainName ?? network.replace(/^eip155:/, 'Chain ');
+}
+
+/** The same; its identifier, as programs know it, on hover. */
+export function networkName(network: string, configured?: ConfiguredNetworks): Html {
+  return html`<span title="${network}">${networkText(network, configured)}</span>`;
 }

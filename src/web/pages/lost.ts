@@ -24,7 +24,7 @@ export function createLostPages(site: Site): LostPages {
       const isOfApi = !own.has(root) && roots().has(root);
       if (isOfApi || !/\btext\/html\b/i.test(request.headers.accept ?? '')) return undefined;
       noteFacts(request, { code });
-      return sendView(site, request, reply, (visitor) => lostView(visitor, code));
+      return sendView(site, request, reply, (visitor) => lostView(site, visitor, code));
     },
   };
 }

@@ -1,10 +1,9 @@
 import { formatUnits } from 'viem/utils';
 import { html, type Html, type Shown } from '../../base/values/html.ts';
 import type { SettlementOption } from '../../payments/rules/quote.ts';
-import type { Caip2 } from '../../base/values/primitives.ts';
 import type { Job } from '../../jobs/use-cases/catalog.ts';
 import type { Offers } from '../../jobs/use-cases/offers.ts';
-import { type WalletNetworks, walletNetworks } from './known-networks.ts';
+import { type ConfiguredNetworks, networkName, walletNetworks } from './known-networks.ts';
 
 /** A job's price in one token, as a wallet can pay it. */
 export interface Payable extends Pick<
@@ -29,8 +28,7 @@ export interface PaymentFormOptions {
   readonly legend?: string;
   /** One or more. */
   readonly payables: readonly Payable[];
-  /** The networks of the configuration. */
-  readonly networks: ReadonlyMap<Caip2, { readonly rpcUrl: string }>;
+  readonly networks: ConfiguredNetworks;
   /** What stands before a price. */
   readonly gives?: (payable: Payable) => Shown;
   /** The form's own fields. */
@@ -51,7 +49,7 @@ export function paymentForm(options: PaymentFormOptions): Html {
   return html`<div class="pay" data-purpose="${purpose}" data-networks="${JSON.stringify(networks)}">
     <div class="notice" data-without-wallet>${without}</div>
     <form hidden>
-      ${fields}${choice(options, networks)}${more}
+      ${fields}${choice(options)}${more}
       <fieldset data-wallets hidden>
         <legend>Wallet</legend>
         <div class="choices"></div>
@@ -62,10 +60,7 @@ export function paymentForm(options: PaymentFormOptions): Html {
   </div>`;
 }
 
-function choice(
-  { legend = 'Pay with', payables, gives }: PaymentFormOptions,
-  networks: WalletNetworks,
-): Html {
+function choice({ legend = 'Pay with', payables, gives, networks }: PaymentFormOptions): Html {
   return html`<fieldset>
     <legend>${legend}</legend>
     <div class="choices">
@@ -80,9 +75,9 @@ function choice(
 }
 
 /** A displayed price: the amount, the token and its network. */
-export function priceIn({ network, symbol, decimals, amount }: Payable, networks: WalletNetworks): Html {
+export function priceIn({ network, symbol, decimals, amount }: Payable, networks: ConfiguredNetworks): Html {
   return html`${formatUnits(amount, decimals)} ${symbol}
-    <span class="hint">on ${networks[network]?.chainName ?? network}</span>`;
+    <span class="hint">on ${networkName(network, networks)}</span>`;
 }
 
 /** With the price's values, which the module compares with the 402. */

@@ -1,7 +1,7 @@
 import { refusals } from '../../base/errors/refusal.ts';
 import { html } from '../../base/values/html.ts';
-import { sections } from './sections.ts';
-import type { View, Visitor } from './visit.ts';
+import { sections, sectionsOf } from './sections.ts';
+import type { Site, View, Visitor } from './visit.ts';
 
 /** A page that explains a failure. `again` is the page's own path, if a retry may help; `to`: where it leads. */
 export function problemView(
@@ -26,9 +26,13 @@ export function problemView(
 }
 
 /** The page for an address without a page, or that takes only forms. */
-export function lostView(visitor: Visitor | undefined, code: 'not_found' | 'method_not_allowed'): View {
+export function lostView(
+  site: Site,
+  visitor: Visitor | undefined,
+  code: 'not_found' | 'method_not_allowed',
+): View {
   const pages = visitor
-    ? Object.values(sections)
+    ? sectionsOf(site).map(([, section]) => section)
     : [sections.home, { path: '/sign-in', label: 'Sign in' }, { path: '/sign-up', label: 'Sign up' }];
   const isUnknown = code === 'not_found';
   const title = isUnknown ? 'Not found' : 'Nothing to see here';

@@ -9,7 +9,7 @@ import type { LostPages } from './lost.ts';
 import { acceptForms } from './requests.ts';
 import { createPages } from './serve.ts';
 import { signInPages } from './sign-in/sign-in.ts';
-import type { Site } from './visit.ts';
+import { type ChatSite, sellsModels, type Site } from './visit.ts';
 import { tryPages } from './try/try.ts';
 import { usagePages } from './usage/usage.ts';
 
@@ -23,10 +23,17 @@ export function pagesRoutes(site: Site, bodies: RequestBodies, lost: LostPages) 
     homePages(pages);
     signInPages(pages);
     accountPages(pages);
+    if (site.jobs) jobPages(pages, site.jobs);
+    if (sellsModels(site)) await app.register(modelPages(site));
+  };
+}
+
+function modelPages(site: ChatSite) {
+  return async (app: FastifyInstance): Promise<void> => {
+    const pages = createPages(site, app);
     tryPages(pages);
     keyPages(pages);
     usagePages(pages);
     creditPages(pages);
-    if (site.jobs) jobPages(pages, site.jobs);
   };
 }

@@ -4,26 +4,43 @@ import { resolveSession } from '../../accounts/use-cases/sessions.ts';
 import { findUser } from '../../accounts/store/identity.ts';
 import type { NoticeCode } from './notices.ts';
 import { pathWith } from './own-path.ts';
-import { createRequests, type FormOptions, type Frame, type Handle, type Take } from './requests.ts';
-import type { Answer, PageHost, SignedInVisit, Site, View, Visit, Visitor } from './visit.ts';
+import {
+  type Admission,
+  createRequests,
+  type FormOptions,
+  type Frame,
+  type Handle,
+  type Take,
+} from './requests.ts';
+import {
+  type Answer,
+  type PageHost,
+  sellsModels,
+  type SignedIn,
+  type Site,
+  type View,
+  type Visit,
+  type Visitor,
+  type VisitOf,
+} from './visit.ts';
 import { html, type Html } from '../../base/values/html.ts';
 import { type Notice, renderWhole } from './document.ts';
 import { form, personName } from './elements.ts';
-import { sections } from './sections.ts';
+import { sections, sectionsOf } from './sections.ts';
 
 /** Adds pages and forms to the site. Those `forUsers` need a session. */
-export interface Pages {
-  show(path: string, handle: Handle<Visit>): void;
-  showForUsers(path: string, handle: Handle<SignedInVisit>): void;
-  take(path: string, options: FormOptions<Visit>, handle: Take<Visit>): void;
-  takeForUsers(path: string, options: FormOptions<Visit>, handle: Take<SignedInVisit>): void;
+export interface Pages<V extends Visit = Visit> {
+  show(path: string, handle: Handle<V>): void;
+  showForUsers(path: string, handle: Handle<SignedIn<V>>): void;
+  take(path: string, options: FormOptions<V>, handle: Take<V>): void;
+  takeForUsers(path: string, options: FormOptions<SignedIn<V>>, handle: Take<SignedIn<V>>): void;
 }
 
-function anyone(visit: Visit) {
+function anyone<V extends Visit>(visit: V) {
   return { kind: 'admitted', visit } as const;
 }
 
-export function createPages(site: Site, app: FastifyInstance): Pages {
+export function createPages<S extends Site>(site: S, app: FastifyInstance): Pages<VisitOf<S>> {
   const { get, post } = createRequests(frameOf(site), app);
   return {
     show: (path, handle) => get(path, anyone, handle),
@@ -33,11 +50,11 @@ export function createPages(site: Site, app: FastifyInstance): Pages {
   };
 }
 
-function frameOf(site: Site): Frame<Site> {
+function frameOf<S extends Site>(site: S): Frame<S> {
   return { site, render: renderDocument, visitorOf, formTargets: (path) => formTargets(site, path) };
 }
 
-function signedIn(visit: Visit, again: string | undefined) {
+function signedIn<V extends Visit>(visit: V, again: string | undefined): Admission<SignedIn<V>> {
   const { visitor } = visit;
   if (!visitor)
     return {
@@ -46,7 +63,7 @@ function signedIn(visit: Visit, again: string | undefined) {
         again === undefined
           ? signInFor(visit.request.url, 'session_required')
           : signInFor(again, 'session_over'),
-    } as const;
+    };
   return {
     kind: 'admitted',
     visit: {
@@ -56,7 +73,7 @@ function signedIn(visit: Visit, again: string | undefined) {
         return visit.token;
       },
     },
-  } as const;
+  };
 }
 
 function signInFor(next: string, notice: NoticeCode): Answer {
@@ -100,18 +117,18 @@ function renderDocument(visit: Visit, view: View, notice: Notice | undefined): s
     home: '/',
     brand: name,
     navigation: visitor ? userNavigation(visit, view.section) : visitorNavigation(visit),
-    footer: html`<a href="/docs">API reference</a><a href="/v1/models">Models as JSON</a
-      ><span>${name}</span>`,
+    footer: html`<a href="/docs">API reference</a
+      >${sellsModels(site) && html`<a href="/v1/models">Models as JSON</a>`}${site.jobs && html`<a href="/x402/jobs">Jobs as JSON</a>`}<span
+        >${name}</span
+      >`,
   });
 }
 
 function userNavigation(visit: Visit, current: string | undefined): Html {
-  const links = Object.entries(sections)
-    .filter(([section]) => section !== 'jobs' || visit.site.jobs)
-    .map(
-      ([section, { path, label }]) =>
-        html`<li><a href="${path}" ${section === current && html`aria-current="page"`}>${label}</a></li>`,
-    );
+  const links = sectionsOf(visit.site).map(
+    ([section, { path, label }]) =>
+      html`<li><a href="${path}" ${section === current && html`aria-current="page"`}>${label}</a></li>`,
+  );
   const who = visit.visitor?.user.name ?? '';
   return html`<nav aria-label="Main">
       <ul>
@@ -133,7 +150,7 @@ function visitorNavigation({ path, site }: Visit): Html {
     </li>`;
   return html`<nav aria-label="Main" class="end">
     <ul>
-      ${link(sections.try.path, sections.try.label)}${site.jobs && link(sections.jobs.path, sections.jobs.label)}
+      ${sellsModels(site) && link(sections.try.path, sections.try.label)}${site.jobs && link(sections.jobs.path, sections.jobs.label)}
       ${link('/sign-in', 'Sign in')}${link('/sign-up', 'Sign up', true)}
     </ul>
   </nav>`;

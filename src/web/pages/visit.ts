@@ -27,12 +27,23 @@ export interface PageHost {
 
 /** What the customers' pages are made from. */
 export interface Site extends PageHost {
-  readonly chat: () => ChatContext;
+  /** Undefined if no models are sold. */
+  readonly chat: (() => ChatContext) | undefined;
+  readonly completions: Completions | undefined;
   /** Undefined if no jobs are sold. */
   readonly jobs: (() => JobsContext) | undefined;
   /** Proves events of the ledger; undefined if it is not sealed. */
   readonly log: LogReader | undefined;
+}
+
+/** A site that sells models as well: it has keys, usage and credit. */
+export interface ChatSite extends Site {
+  readonly chat: () => ChatContext;
   readonly completions: Completions;
+}
+
+export function sellsModels(site: Site): site is ChatSite {
+  return site.chat !== undefined && site.completions !== undefined;
 }
 
 /** The signed-in user. */
@@ -61,9 +72,13 @@ export interface VisitOf<Host extends PageHost> {
 /** One request for a customers' page. */
 export type Visit = VisitOf<Site>;
 
-export interface SignedInVisit extends Visit {
-  readonly visitor: Visitor;
-}
+export type SignedInVisit = SignedIn<Visit>;
+
+export type ChatVisit = VisitOf<ChatSite>;
+
+export type SignedInChatVisit = SignedIn<ChatVisit>;
+
+export type SignedIn<V extends Visit> = V & { readonly visitor: Visitor };
 
 /** A form as sent. */
 export interface Sent {

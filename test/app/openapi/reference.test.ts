@@ -31,6 +31,10 @@ test.skipIf(!hasBrowser).each([
       const shown = await page.getByRole('heading', { name: summary, exact: true }).count();
       expect([summary, shown]).toEqual([summary, tags[tag].audience === audience ? 1 : 0]);
     }
+    // so that a picture or a print of the page has what is below its window
+    await page.waitForFunction(
+      "[...document.querySelectorAll('.operation')].every((part) => getComputedStyle(part).contentVisibility === 'visible')",
+    );
     await startTour({ ...tab, check: () => tab.check({ maxChars: 400_000 }) }).look(`docs-${audience}`);
     await page
       .getByRole('link', { name: audience === 'customers' ? 'For runners' : 'For customers' })

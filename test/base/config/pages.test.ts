@@ -16,6 +16,12 @@ test('[pages] switches the customers’ pages on, under the name of the operator
   expect(config.pages).toEqual({ name: 'Café Models' });
 });
 
+test('[pages] need no models: an operator who sells only jobs has them too', async () => {
+  const jobsOnly = text(`${people}[pages]`).replace('["chat"]', '["x402"]');
+  const mistakes = await mistakesIn(jobsOnly, {}, variables);
+  expect(mistakes.filter((mistake) => mistake.includes('pages'))).toEqual([]);
+});
+
 test.each([
   ['no accounts', '[pages]', 'pages: needs [identity]'],
   ['an empty name', `${people}[pages]\nname = ""`, 'pages.name'],

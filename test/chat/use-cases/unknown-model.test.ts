@@ -12,12 +12,12 @@ test('an unknown model is named with at most five of those that the caller may u
     return unknownModel({ models }, caller, asked).body.error.message;
   };
   expect(message('vendor/x')).toBe(
-    'There is no model "vendor/x". There are a, b, c, d, e and 2 more: see GET /v1/models. Nothing was charged.',
+    'There is no model "vendor/x". There are a, b, c, d, e and 2 more. Nothing was charged. GET /v1/models lists them.',
   );
   expect(message('<b>', ['b', 'c'])).toBe(
-    'There is no model with this name. There are b, c: see GET /v1/models. Nothing was charged.',
+    'There is no model with this name. There are b, c. Nothing was charged. GET /v1/models lists them.',
   );
   expect(message('a', ['b'])).toBe(
-    'This API key may not use this model. It may use b: see GET /v1/models. Nothing was charged.',
+    'This API key may not use this model. It may use b. Nothing was charged. GET /v1/models lists them.',
   );
 });

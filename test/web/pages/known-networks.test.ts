@@ -1,6 +1,6 @@
 import * as chains from 'viem/chains';
 import { expect, test } from 'vitest';
-import { knownNetworks, walletNetworks } from '../../../src/web/pages/known-networks.ts';
+import { knownNetworks, networkText, walletNetworks } from '../../../src/web/pages/known-networks.ts';
 
 test('a wallet gets the facts that viem has about a network', () => {
   const { mainnet, optimism, polygon, base, arbitrum, avalancheFuji, avalanche } = chains;
@@ -40,4 +40,11 @@ test("a wallet never gets the operator's RPC, but for a chain on this machine, w
     chainName: 'Local chain 84532',
     rpcUrls: ['http://127.0.0.1:8545'],
   });
+});
+
+test('people see a network by its name, also one on this machine, and an unknown one by its number', () => {
+  const configured = new Map([['eip155:84532', { rpcUrl: 'http://127.0.0.1:8545' }] as const]);
+  expect(networkText('eip155:84532', configured)).toBe('Local chain 84532');
+  expect(networkText('eip155:84532')).toBe('Base Sepolia');
+  expect(networkText('eip155:999999')).toBe('Chain 999999');
 });

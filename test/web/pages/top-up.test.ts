@@ -191,13 +191,13 @@ describe.skipIf(!hasBrowser)('a signed-in user tops up from the page of credit',
   test('not without a wallet or JavaScript: the page says how else to pay', async () => {
     const { tab, gateway } = await openCustomer(chromium, chain);
     await tab.open('/credit');
-    await tab.page.getByText('Topping up here needs JavaScript and a wallet').waitFor();
+    await tab.page.getByText('This browser has no wallet, or JavaScript is off').waitFor();
     expect(await payButton(tab).isVisible()).toBe(false);
     await startTour(tab).look('credit-top-up-without-wallet');
     const plain = await openTab(chromium, gateway, { javaScriptEnabled: false });
     await plain.context.addCookies(await tab.context.cookies());
     await plain.open('/credit');
-    await plain.page.getByText('Topping up here needs JavaScript and a wallet').waitFor();
+    await plain.page.getByText('This browser has no wallet, or JavaScript is off').waitFor();
     expect(await payButton(plain).isVisible()).toBe(false);
   });
 });

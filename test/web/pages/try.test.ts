@@ -123,7 +123,13 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
   });
 
   test.each([
-    { name: 'too little credit', micros: 0n, model: paidModel, text: 'x', advice: 'See your credit' },
+    {
+      name: 'too little credit',
+      micros: 0n,
+      model: paidModel,
+      text: 'x',
+      advice: 'Add credit, choose a cheaper',
+    },
     {
       name: 'a model that is unreachable',
       micros: 5_000_000n,
@@ -173,6 +179,11 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
     await say(tab, text, model);
     await page.locator('.turn:last-child .notice').filter({ hasText: advice }).waitFor();
     const isCut = text.includes('cut');
+    if (isCut)
+      await page
+        .locator('.turn:last-child [data-facts]')
+        .filter({ hasText: /^Cost 0\.00/ })
+        .waitFor();
     const typed = page.getByLabel('Your message');
     await eventually(async () => expect(await typed.inputValue()).toBe(isCut ? '' : text));
     await page.getByRole('button', { name: 'Send' }).waitFor();
@@ -252,7 +263,9 @@ describe('without JavaScript', () => {
     const refused = await sendForm(browser, '/try', { model: paidModel, prompt: 'Hello', system: '' });
     expect(refused.status).toBe(402);
     expect(refused.text).toContain('<a href="/sign-in">Sign in</a>');
-    expect(refused.text).toContain('send an API key or use a model of the free tier');
+    expect(refused.text).toContain(
+      'This model costs credit, and you are not signed in. Nothing was charged.',
+    );
     expect(refused.text).toContain('Hello</textarea');
   });
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Generation } from '../../../src/chat/use-cases/generation.ts';
 import { barChart, barHeight, scaleTop } from '../../../src/web/pages/usage/chart.ts';
+import { dayFields, dayMistakes } from '../../../src/web/pages/usage/days.ts';
 import { generationView } from '../../../src/web/pages/usage/generation.ts';
 import { periodsOf, stepOf, totalsOf } from '../../../src/web/pages/usage/periods.ts';
 import { csvPath, pathTo, readShown } from '../../../src/web/pages/usage/query.ts';
@@ -97,6 +98,36 @@ test('the query of the page follows the rules of the API, and empty fields of it
   );
   expect(shown && csvPath(shown)).toBe('/v1/usage.csv?from=2026-11-01&to=2026-11-23&model=a%2Fb&key_id=0');
   expect(shownOf('show=__proto__')?.measure).toBeUndefined();
+});
+
+test.each([
+  ['', undefined],
+  ['from=2026-11-01&to=2026-11-23', undefined],
+  [
+    'from=2026-02-30&to=2026-11-23',
+    { from: '“2026-02-30” is not a day. Choose one that exists, or write it as 2026-11-23.' },
+  ],
+  ['to=x', { to: '“x” is not a day. Choose one that exists, or write it as 2026-11-23.' }],
+  [
+    'from=2026-11-24',
+    {
+      from: '24 Nov 2026 is after the last day, 23 Nov 2026. Choose an earlier first day or a later last day.',
+    },
+  ],
+  [
+    'from=2025-10-18&to=2026-11-23',
+    {
+      from: 'From 18 Oct 2025 to 23 Nov 2026 are 402 days, and this page shows at most 401. Choose 19 Oct 2025 or a later first day.',
+    },
+  ],
+])('of the days %s the page says what is wrong and what to choose', (query, expected) => {
+  expect(dayMistakes(new URLSearchParams(query), '2026-11-23')).toEqual(expected);
+});
+
+test('a day that cannot be read stays in its field as it was typed', () => {
+  const fields = String(dayFields({ from: '2026-02-30', to: '2026-11-23' }));
+  expect(fields).toMatch(/name="from"\s+type="text"\s+value="2026-02-30"/);
+  expect(fields).toMatch(/name="to"\s+type="date"\s+value="2026-11-23"/);
 });
 
 test.each([

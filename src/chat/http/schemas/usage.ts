@@ -5,7 +5,8 @@ import { credit } from '../../../accounts/http/schemas/budget.ts';
 import { currency } from './model.ts';
 import { asOf, limitOf, next } from '../../../accounts/http/schemas/list-cursor.ts';
 
-const maxDays = 400;
+/** The first and the last day of one request. */
+export const maxDaysApart = 400;
 const dayMs = 86_400_000;
 // the database has no year 0, which 29 days before the first ones may be
 export const day = z.iso.date().refine((text) => text >= '1000');
@@ -48,7 +49,7 @@ export function daysOf(
   const last = to ?? new Date(nowMs).toISOString().slice(0, 10);
   const first = from ?? new Date(Date.parse(last) - 29 * dayMs).toISOString().slice(0, 10);
   const days = (Date.parse(last) - Date.parse(first)) / dayMs;
-  return days >= 0 && days <= maxDays ? { from: first, to: last } : undefined;
+  return days >= 0 && days <= maxDaysApart ? { from: first, to: last } : undefined;
 }
 
 /** The cursor of a list by some dimensions: the place of its last row. It can only lead to rows of the same account. */

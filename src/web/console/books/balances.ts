@@ -2,7 +2,7 @@ import { bridgeReasonTexts } from '../../../finance/rules/reconcile/bridge.ts';
 import type { AccountJson, ReportJson } from '../../../finance/rules/reconcile/report.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { shortId } from '../../pages/elements.ts';
-import { networkName } from '../words.ts';
+import { networkName } from '../../pages/known-networks.ts';
 import { paymentLink, reportedAmount, transactionWithLink, words } from './books-view.ts';
 
 type Bridge = NonNullable<AccountJson['bridge']>;

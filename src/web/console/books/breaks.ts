@@ -29,7 +29,7 @@ import {
 import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
 import { reconcileAgain } from './make-reconciliation.ts';
 import { came, moneyAction, moneyForm } from './record-money.ts';
-import { networkName } from '../words.ts';
+import { networkName } from '../../pages/known-networks.ts';
 import {
   booksPath,
   booksView,

@@ -12,7 +12,7 @@ import { notFound } from '../../pages/problem.ts';
 import { readExplanations } from '../../../finance/use-cases/reconcile/explain-break.ts';
 import { latestReconciliations, type ReconciliationRow } from '../../../audit/store/reconciliations.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
-import { networkName } from '../words.ts';
+import { networkName } from '../../pages/known-networks.ts';
 import { balancesOf } from './balances.ts';
 import { exportsAndClose } from './periods.ts';
 import { breakPages, itemsTable } from './breaks.ts';

@@ -11,7 +11,7 @@ import { field, form, hidden, selectField } from '../../pages/elements.ts';
 import type { Answer, View } from '../../pages/visit.ts';
 import { jobsOf } from '../contexts.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
-import { networkText } from '../words.ts';
+import { networkText } from '../../pages/known-networks.ts';
 
 /** Why the transfers of a transaction could not be read. */
 export const chainMistakes: Readonly<Record<NoTransfers, string>> = {

@@ -28,7 +28,7 @@ import { readMined, requireFinal } from '../../../finance/use-cases/refunds/fina
 import { readStream } from '../../../ledger/store/streams.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
 import { chainMistakes } from './record-money.ts';
-import { networkName } from '../words.ts';
+import { networkName } from '../../pages/known-networks.ts';
 import { booksView, paymentLink, refundsPath, transactionWithLink } from './books-view.ts';
 
 /** Why a wallet is not asked. */

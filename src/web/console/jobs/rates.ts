@@ -8,8 +8,9 @@ import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { listingStatus } from '../../../jobs/use-cases/listings.ts';
 import { type RateStatus, rateStatus } from '../../../jobs/use-cases/rates.ts';
 import { ageText, badge, type Column, decimalsOf, factList } from '../../pages/elements.ts';
+import { networkName } from '../../pages/known-networks.ts';
 import type { ConsoleSite } from '../visit.ts';
-import { jobNamed, networkName } from '../words.ts';
+import { jobNamed } from '../words.ts';
 
 /** The rate of every accepted token: from where, and how old. */
 export function ratesSheet({ rates }: JobsContext): Html {

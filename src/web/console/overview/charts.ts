@@ -14,7 +14,7 @@ import { type Bar, type BarChart, barChart } from '../../pages/usage/chart.ts';
 import { type OutboxPlace, outboxPlaces } from '../../../calls/store/outbox.ts';
 import type { TokenDay } from '../../../ledger/store/earnings-and-latency.ts';
 import { outboxAddress, placeNames } from '../calls/links.ts';
-import { networkName, networkText } from '../words.ts';
+import { networkName, networkText } from '../../pages/known-networks.ts';
 
 /** Those in which most was paid; the table has them all. */
 const shownTokens = 3;

@@ -3,7 +3,8 @@ import { visibleText } from '../../../base/values/visible-text.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import { shortId, time } from '../../pages/elements.ts';
 import type { ConsoleSite } from '../visit.ts';
-import { durationText, jobName, networkName } from '../words.ts';
+import { networkName } from '../../pages/known-networks.ts';
+import { durationText, jobName } from '../words.ts';
 import { explorerLink } from './explorer.ts';
 
 interface Token {

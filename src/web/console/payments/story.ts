@@ -5,7 +5,8 @@ import { html, type Html } from '../../../base/values/html.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import { time } from '../../pages/elements.ts';
 import type { Tone } from '../../pages/notices.ts';
-import { durationText, networkName } from '../words.ts';
+import { networkName } from '../../pages/known-networks.ts';
+import { durationText } from '../words.ts';
 
 interface Told {
   readonly tone: Tone;

@@ -7,6 +7,7 @@ import { issueLinkTerms, linkUserWallet, unlinkUserWallet } from '../../../accou
 import { takeAttempt } from '../../../accounts/use-cases/sign-in-limits.ts';
 import type { LinkedWallet } from '../../../accounts/store/sign-in-ways.ts';
 import { badge, buttonForm, shortId, time } from '../elements.ts';
+import { networkText } from '../known-networks.ts';
 import type { Pages } from '../serve.ts';
 import type { Refusal } from '../document.ts';
 import { messageData, mismatch, refusedData, signedIn, walletSecrets } from '../sign-in/wallet.ts';
@@ -59,7 +60,7 @@ export function walletRows(visit: SignedInVisit, wallets: readonly LinkedWallet[
       html`<li>
         <span
           ><strong>Wallet</strong> ${shortId(address, 'the address')}
-          ${chainId !== 0 && badge(`contract on chain ${chainId}`)}
+          ${chainId !== 0 && badge(`contract on ${networkText(`eip155:${chainId}`)}`)}
           <span class="hint">since ${time(addedAt)}</span></span
         >${buttonForm(visit, '/account/wallets/remove', 'Remove', {
           look: 'quiet small',

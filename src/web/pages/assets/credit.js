@@ -1,7 +1,6 @@
 // Topping up from the page of credit.
 
 import { amountText, decimalText } from './amounts.js';
-import { showLocalTimes } from './pages.js';
 import { bindPayForm } from './pay-form.js';
 import { stop } from './wallet.js';
 
@@ -72,7 +71,6 @@ async function showNewState() {
     const next = now.querySelector(part);
     if (!shown || !next) return false;
     shown.replaceWith(document.adoptNode(next));
-    showLocalTimes(next);
   }
   return true;
 }

@@ -2,20 +2,17 @@
 
 const all = (selector, within = document) => within.querySelectorAll(selector);
 
-/** Local times, with UTC next to them; whole days stay unchanged. */
-export function showLocalTimes(within) {
-  for (const element of all('time[datetime*="T"]', within)) {
-    const at = new Date(element.dateTime);
-    if (Number.isNaN(at.getTime()) || at.getTimezoneOffset() === 0) continue;
-    const local = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
-    const utc = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
-    const utcText = document.createElement('span');
-    utcText.className = 'utc';
-    utcText.textContent = ` (${utc.format(at)} UTC)`;
-    element.replaceChildren(local.format(at), utcText);
-  }
+/** How far this clock is from the times of the page. */
+for (const place of all('[data-zone]')) {
+  const minutes = -new Date().getTimezoneOffset();
+  const size = [
+    [Math.floor(Math.abs(minutes) / 60), 'h'],
+    [Math.abs(minutes) % 60, 'min'],
+  ];
+  const shown = size.filter(([number]) => number > 0).map((part) => part.join(' '));
+  if (minutes !== 0)
+    place.textContent = `: your clock is ${shown.join(' ')} ${minutes > 0 ? 'ahead' : 'behind'}`;
 }
-showLocalTimes(document);
 
 /** Copy buttons. */
 for (const button of all('button[data-copy]')) {

@@ -181,7 +181,7 @@ async function send(purpose, { path, contentType, body, header }, show) {
       show(
         'send',
         'waiting',
-        'The gateway cannot be reached. The same payment is sent again until its outcome is known: there is nothing to sign, and it is charged once.',
+        `The gateway cannot be reached. The same payment is sent again until its outcome is known: there is nothing to sign, and it is charged once. ${whenClosed}`,
       );
       await pause(pauseMs);
       continue;
@@ -191,11 +191,15 @@ async function send(purpose, { path, contentType, body, header }, show) {
       forget(purpose);
       throw stop(text);
     }
-    show('send', 'waiting', `${text} This page does so.`);
+    show('send', 'waiting', `${text} This page sends the same payment again. ${whenClosed}`);
     const afterSecs = Number(answer.headers.get('retry-after'));
     await pause(afterSecs > 0 ? Math.min(afterSecs * 1_000, longestPauseMs) : pauseMs);
   }
 }
+
+/** The browser keeps a payment that was signed. */
+const whenClosed =
+  'If you close this page, this browser keeps the payment and continues with it when you open the page again.';
 
 const ends = {
   dead_lettered:
@@ -207,7 +211,11 @@ const ends = {
 /** Follows a receipt to its end. */
 async function follow(digest, token, show) {
   const headers = token === '' ? {} : { authorization: `Bearer ${token}` };
-  show('deliver', 'active', 'The chain has the payment.');
+  show(
+    'deliver',
+    'active',
+    'The chain has the payment. You may close this page: what you paid for comes all the same, and the page shows it when you open it again.',
+  );
   for (let failures = 0; ;) {
     try {
       const answer = await fetch(`/x402/receipts/${digest}`, { headers, cache: 'no-store' });
@@ -227,7 +235,7 @@ async function follow(digest, token, show) {
       show(
         'deliver',
         'waiting',
-        'The gateway cannot be reached. The payment is on record; this page asks again.',
+        'The gateway cannot be reached. The payment is on record: you need not keep this page open.',
       );
     }
     await pause(Math.min(followMs * 2 ** failures, longestPauseMs));
@@ -243,15 +251,18 @@ const refusals = [
     /signature|authorization_value|recipient/,
     'Your wallet has signed something else than this page asked for, or for another network.',
   ],
-  [/insufficient/, 'Your wallet has too little of the token.'],
+  [/insufficient/, 'Your wallet has too little of the token.', 'Send it some, or choose a smaller amount.'],
+  [/account_closed/, 'The account that was to get the credit is closed.', 'Ask the operator about it.'],
+  [/another_order/, 'The payment belongs to another top-up.', 'Load this page again.'],
   [/valid_before|expired/, 'The signature came too late.'],
   [/nonce/, 'This signature was used already.'],
 ];
 
 /** A payment that was refused, in words for people: the gateway's own are for x402 clients. */
 function refusedText({ reason = '' }) {
-  const [, words] = refusals.find(([pattern]) => pattern.test(reason)) ?? [];
-  return `${words ?? `The payment was refused (${reason}).`} Nothing was charged. Try again.`;
+  const [, what = `The payment was refused (${reason}).`, next = 'Try again.'] =
+    refusals.find(([pattern]) => pattern.test(reason)) ?? [];
+  return `${what} Nothing was charged. ${next}`;
 }
 
 /** What the gateway says is wrong. */

@@ -132,7 +132,6 @@ async function complete(turn, option, { model, messages: told }, signal) {
   const body = { model, messages: told, stream: true, stream_options: { include_usage: true } };
   const answer = { text: '', id: undefined, advice: undefined, message: undefined, left: undefined };
   let isDone = false;
-  let failure;
   let estimate;
   try {
     const response = await fetch('/v1/chat/completions', {
@@ -148,8 +147,7 @@ async function complete(turn, option, { model, messages: told }, signal) {
     for await (const data of eventsOf(response.body)) {
       if (data === '[DONE]') isDone = true;
       else {
-        const { error, choices } = JSON.parse(data);
-        if (error) failure = error;
+        const { choices } = JSON.parse(data);
         const { content, reasoning_content: thought } = choices?.[0]?.delta ?? {};
         if (typeof content === 'string') {
           answer.text += content;
@@ -159,7 +157,7 @@ async function complete(turn, option, { model, messages: told }, signal) {
       }
     }
     if (isDone) return answer;
-    return { ...answer, advice: adviceOn('cut'), message: failure?.message };
+    return { ...answer, advice: adviceOn('cut') };
   } catch {
     if (!signal.aborted) return { ...answer, advice: adviceOn(answer.id ? 'cut' : 'lost') };
     return { ...answer, advice: adviceOn(answer.id ? 'stopped' : 'stopped_early') };
@@ -231,9 +229,11 @@ async function refusalOf(response) {
     if (!isUser) code = 'sign_in';
     else if ((await readJson('/v1/credits')) === undefined) code = 'session';
   }
-  const said = code === 'session' ? undefined : error?.message;
-  const message = [said, waitSecs && `Wait ${waitSecs} seconds.`].filter(Boolean).join(' ');
-  return { advice: adviceOn(code, response.status), message };
+  const advice = adviceOn(code, response.status);
+  // what follows in it is for programs
+  const [what] = error?.message?.split(' Nothing was charged.', 1) ?? [];
+  const said = [what, waitSecs && `Wait ${waitSecs} seconds.`].filter(Boolean).join(' ');
+  return { advice, message: 'whole' in advice.dataset ? undefined : said };
 }
 
 /** The page has it, in the order in which the first one that fits counts. */

@@ -17,19 +17,19 @@ import {
 } from '../elements.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
-import type { SignedInVisit, View } from '../visit.ts';
+import type { ChatVisit, SignedInChatVisit, View } from '../visit.ts';
 import { randomBytes } from 'node:crypto';
 import { orderContentType, writeTopUpOrder } from '../../../base/values/top-up-order.ts';
 import { sha256 } from '../../../base/values/sha256.ts';
 import { isTopUpUnits, mostTopUpUnits } from '../../../base/values/top-up.ts';
 import { soldJobs } from '../../../jobs/use-cases/catalog.ts';
-import { walletNetworks } from '../known-networks.ts';
+import { networkName } from '../known-networks.ts';
 import { type Payable, payablesOf, paymentForm, priceIn } from '../payment.ts';
 
 const shownMoves = 100;
 
 /** What a user's account has, and how it came to it. */
-export function creditPages(pages: Pages): void {
+export function creditPages(pages: Pages<ChatVisit>): void {
   topUpPages(pages);
   pages.showForUsers('/credit', async (visit) => creditView(visit, await movesOf(visit)));
 
@@ -50,7 +50,7 @@ interface Move {
   readonly digest?: string;
 }
 
-async function movesOf({ site, visitor }: SignedInVisit): Promise<readonly Move[]> {
+async function movesOf({ site, visitor }: SignedInChatVisit): Promise<readonly Move[]> {
   const { pool } = site.chat();
   const events = await readLatestEvents(pool, accountStream(visitor.accountId), shownMoves);
   return events.flatMap((event) => moveOf(event) ?? []);
@@ -77,7 +77,7 @@ function moveOf(event: RecordedEvent): Move | undefined {
   }
 }
 
-async function creditView(visit: SignedInVisit, moves: readonly Move[]): Promise<View> {
+async function creditView(visit: SignedInChatVisit, moves: readonly Move[]): Promise<View> {
   const { db, settings } = visit.site.chat();
   const { currency } = settings;
   const account = await findAccount(db, { accountId: visit.visitor.accountId });
@@ -128,11 +128,15 @@ async function creditView(visit: SignedInVisit, moves: readonly Move[]): Promise
 
 function howTo(canTopUp: boolean): Html {
   return canTopUp
-    ? html`Top up with a wallet: each payment is listed here, with its receipt.`
+    ? html`Each payment will be listed here, with its receipt, as soon as the chain shows it.`
     : html`Ask the operator for credit. Free models need none.`;
 }
 
-function receiptView(visit: SignedInVisit, { at, micros }: Move, topUp: EventData<'credit_topped_up'>): View {
+function receiptView(
+  visit: SignedInChatVisit,
+  { at, micros }: Move,
+  topUp: EventData<'credit_topped_up'>,
+): View {
   const { currency } = visit.site.chat().settings;
   const { quote_digest: digest, payer, atoms, decimals, symbol, network } = topUp;
   const body = html`<p><a href="/credit">Credit</a></p>
@@ -145,7 +149,7 @@ function receiptView(visit: SignedInVisit, { at, micros }: Move, topUp: EventDat
         ['When', time(at)],
         ['Paid', html`${formatUnits(BigInt(atoms), decimals)} <span class="unit">${symbol}</span>`],
         ['By wallet', shortId(payer, 'the wallet')],
-        ['Network', html`<code>${network}</code>`],
+        ['Network', networkName(network, visit.site.jobs?.().settings.networks)],
         ['Receipt', shortId(digest, 'the digest of the receipt')],
       ])}
       <p class="hint">
@@ -161,7 +165,7 @@ const orderSecs = 1_800;
 const unitsNeeded = `How many must be a whole number from 1 to ${mostTopUpUnits}. Nothing was charged.`;
 
 /** What the module of a top-up asks for: an order for the account of the session. */
-function topUpPages(pages: Pages): void {
+function topUpPages(pages: Pages<ChatVisit>): void {
   pages.takeForUsers('/credit/top-up/order', { shownAt: '/credit' }, ({ site, visitor }, { fields }) => {
     const { identity } = site;
     const text = fields.get('units') ?? '1';
@@ -175,7 +179,7 @@ function topUpPages(pages: Pages): void {
 }
 
 /** The top-ups that a wallet can pay from the page; undefined if none is sold. */
-function topUpSection(visit: SignedInVisit): Html | undefined {
+function topUpSection(visit: SignedInChatVisit): Html | undefined {
   const { site, token } = visit;
   const jobs = site.jobs?.();
   const { currency } = site.chat().settings;
@@ -186,20 +190,21 @@ function topUpSection(visit: SignedInVisit): Html | undefined {
     : [];
   if (!jobs || payables.length === 0) return undefined;
   const gives = ({ creditMicros = 0n }: Payable): Html => html`${amount(creditMicros, currency)} for`;
-  const networks = walletNetworks(jobs.settings.networks);
+  const { networks } = jobs.settings;
   return html`<section class="sheet" data-top-up>
     <h2>Top up</h2>
-    <p>
-      Pay with any wallet: the credit is added to the account that you are signed in to, as soon as the chain
-      shows the payment.
-    </p>
     ${paymentForm({
       purpose: `top-up.${visit.visitor.accountId}`,
       legend: 'Top-up',
       payables,
-      networks: jobs.settings.networks,
+      networks,
       gives,
-      fields: html`<input type="hidden" name="form" value="${token}" />`,
+      fields: html`<input type="hidden" name="form" value="${token}" />
+        <p>
+          Any wallet can pay: the credit is added to the account that you are signed in to, as soon as the
+          chain shows the payment. Once the payment is sent you may close this page: the credit is added all
+          the same, and listed below.
+        </p>`,
       more: html`<p class="units">
         <label
           >How many of it
@@ -216,10 +221,13 @@ function topUpSection(visit: SignedInVisit): Html | undefined {
       button: 'Pay with your wallet',
       delivered: 'Add the credit to your account',
       without: html`<p>
-          Topping up here needs JavaScript and a wallet in this browser. A program pays over x402: that credit
-          belongs to the account of the wallet that pays, to which you sign in with it. The body
-          <code>{"units": 5}</code> buys five times as much, up to ${mostTopUpUnits}.
-          <a href="/docs">How to pay</a>
+          This browser has no wallet, or JavaScript is off, so this page cannot take a payment. To add credit
+          to the account that you are signed in to, open this page in a browser with a wallet.
+        </p>
+        <p>
+          A program can pay as well, over x402. Its credit goes to the account of the wallet that pays: yours,
+          if you sign in with that wallet. The body <code>{"units": 5}</code> buys five times as much, up to
+          ${mostTopUpUnits}. <a href="/docs">How a program pays</a>
         </p>
         <ul>
           ${payables.map(

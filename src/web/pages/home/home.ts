@@ -1,10 +1,11 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import type { ModelConfig } from '../../../base/config/config.ts';
+import type { ChatContext } from '../../../chat/use-cases/context.ts';
 import { listUserApiKeys } from '../../../accounts/use-cases/user-api-keys.ts';
 import { findAccount } from '../../../accounts/store/credit.ts';
 import { snippetsFor } from '../keys/snippets.ts';
 import { amount, type Column, count, empty, personName, table } from '../elements.ts';
-import { offerSections, offersOf } from './offers.ts';
+import { type Offers, offerSections, offersOf } from './offers.ts';
 import { modelColumns } from '../model-columns.ts';
 import { pathWith } from '../own-path.ts';
 import type { Pages } from '../serve.ts';
@@ -18,15 +19,38 @@ export function homePages(pages: Pages): void {
   });
 }
 
+/** What the account has, where models are sold: credit and keys; then what is on sale. */
 async function overview(visit: SignedInVisit): Promise<View> {
-  const context = visit.site.chat();
+  const { site, visitor } = visit;
+  const chat = site.chat?.();
+  const { name } = visitor.user;
+  // who signed up with a wallet is called by its address, which is too long for a heading
+  const who = /^0x[0-9a-f]{40}$/i.test(name) ? '' : html`, ${personName(name)}`;
+  const body = html`<div class="head"><h1>Welcome${who}</h1></div>
+    ${chat ? await accountState(chat, visit) : paidCalls}
+    ${offerSections(visit, { ...offersOf(visit), models: [] })}
+    ${chat && modelsTable([...chat.models.values()], chat.settings.currency)}`;
+  return { kind: 'view', title: site.settings.name, section: 'home', body };
+}
+
+const paidCalls = html`<section class="sheet">
+  <h2>Your paid calls</h2>
+  <p>
+    A wallet pays for each call, so your account needs no credit. The calls of the wallets that you signed in
+    with are in the <a href="/jobs/receipts">receipts</a>, with their results.
+  </p>
+  <p class="actions">
+    <a class="button" href="/jobs">Buy a job</a><a href="/account">Add a wallet to your account</a>
+  </p>
+</section>`;
+
+async function accountState(context: ChatContext, { visitor, site }: SignedInVisit): Promise<Html> {
   const { currency } = context.settings;
-  const account = await findAccount(context.db, { accountId: visit.visitor.accountId });
-  const keys = (await listUserApiKeys(context, visit.visitor)).filter(({ revokedAt }) => !revokedAt);
+  const account = await findAccount(context.db, { accountId: visitor.accountId });
+  const keys = (await listUserApiKeys(context, visitor)).filter(({ revokedAt }) => !revokedAt);
   const micros = (size: number | undefined): Html => amount(BigInt(size ?? 0), currency);
   const [model] = context.models.values();
-  const body = html`<div class="head"><h1>Welcome, ${personName(visit.visitor.user.name)}</h1></div>
-    <div class="grid">
+  return html`<div class="grid">
       <div class="sheet figure">
         <span class="label">You can spend</span>${micros(account?.balanceMicros)}<a href="/credit"
           >Credit and its history</a
@@ -51,11 +75,9 @@ async function overview(visit: SignedInVisit): Promise<View> {
         : html`<section class="sheet">
             <h2>Ask a model</h2>
             <p class="hint">With the key in the variable <code>TOLLBOOK_KEY</code>.</p>
-            ${model && snippetsFor(visit.site.publicUrl(), model.name)}
+            ${model && snippetsFor(site.publicUrl(), model.name)}
           </section>`
-    }
-    ${modelsTable([...context.models.values()], currency)}`;
-  return { kind: 'view', title: visit.site.settings.name, section: 'home', body };
+    }`;
 }
 
 function welcome(visit: Visit): View {
@@ -64,22 +86,28 @@ function welcome(visit: Visit): View {
   const hasModels = offers.models.length > 0;
   const hasCalls = offers.jobs.length > 0 || offers.routes.length > 0;
   const body = html`<div class="hero">
-      <h1>
-        ${hasCalls ? (hasModels ? 'Jobs by the call, models by the token' : 'Jobs by the call') : 'Models by the token, paid as you go'}
-      </h1>
+      <h1>${headline(offers)}</h1>
       <p class="lead">
-        ${hasCalls && 'A wallet pays for a job, without an account. '}
+        ${hasCalls && 'A wallet pays for each call, without an account. What is refused is never charged. '}
         ${hasModels && 'Models have one address, with the API that your tools know: pay from a balance, and see what each request cost.'}
       </p>
       <p class="actions">
-        <a class="button" href="/sign-up">Sign up</a
-        >${hasModels && html`<a class="button plain" href="/try">Try a model</a>`}${
-          hasCalls && html`<a class="button plain" href="/jobs">Buy a job</a>`
+        ${hasModels && html`<a class="button" href="/sign-up">Sign up</a><a class="button plain" href="/try">Try a model</a>`}${
+          hasCalls && html`<a class="button ${hasModels ? 'plain' : ''}" href="/jobs">Buy a job</a>`
         }<a href="/docs">Read the API</a>
       </p>
     </div>
     ${offerSections(visit, offers)}`;
   return { kind: 'view', title: settings.name, body };
+}
+
+function headline({ jobs, routes, models }: Offers): string {
+  if (models.length > 0)
+    return jobs.length + routes.length > 0
+      ? 'Jobs by the call, models by the token'
+      : 'Models by the token, paid as you go';
+  if (jobs.length === 0) return routes.length > 0 ? 'APIs, paid by the request' : 'Nothing is sold here yet';
+  return routes.length > 0 ? 'Jobs and APIs, paid by the call' : 'Jobs, paid by the call';
 }
 
 function modelsTable(models: readonly ModelConfig[], currency: string): Html {

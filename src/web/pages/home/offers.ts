@@ -1,5 +1,6 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import type { ModelConfig } from '../../../base/config/config.ts';
+import type { ChatContext } from '../../../chat/use-cases/context.ts';
 import { type Job, soldJobs } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { copyButton, personName, withThousands } from '../elements.ts';
@@ -26,7 +27,7 @@ export function offersOf({ site }: Visit): Offers {
   return {
     jobs: sold.filter(({ route, isTopUp }) => !route && !isTopUp),
     routes: sold.filter(({ route }) => route),
-    models: [...site.chat().models.values()],
+    models: [...(site.chat?.().models.values() ?? [])],
   };
 }
 
@@ -34,9 +35,7 @@ export function offersOf({ site }: Visit): Offers {
 export function offerSections(visit: Visit, { jobs, routes, models }: Offers): Html {
   const { site } = visit;
   const context = site.jobs?.();
-  const { currency, anonymousPerDay } = site.chat().settings;
-  const curl = ({ name, price }: ModelConfig): string =>
-    curlFor(site.publicUrl(), name, price !== undefined || anonymousPerDay === 0);
+  const chat = site.chat?.();
   return html`${
     context &&
     html`${section(
@@ -49,7 +48,7 @@ export function offerSections(visit: Visit, { jobs, routes, models }: Offers): H
     )}
     ${section('Paid APIs', 'Paid by the request from a wallet: curl shows the offer, and charges nothing.', routes, jobItem(context), '/jobs')}`
   }
-  ${section('Models', html`Paid by the token from your credit, with a key in <code>TOLLBOOK_KEY</code>.`, models, (model) => modelItem(model, currency, curl(model)), '/v1/models')}`;
+  ${chat && section('Models', html`Paid by the token from your credit, with a key in <code>TOLLBOOK_KEY</code>.`, models, modelItem(chat.settings, site.publicUrl()), '/v1/models')}`;
 }
 
 function section<T>(
@@ -80,14 +79,20 @@ function jobItem(context: JobsContext): (job: Job) => Html {
     );
 }
 
-function modelItem(model: ModelConfig, currency: string, curl: string): Html {
-  const { name, contextLength } = model;
-  return offer(
-    html`<a href="${pathWith('/try', { model: name })}"><code>${name}</code></a>`,
-    modelPrice(model, currency),
-    `Up to ${withThousands(contextLength)} tokens of context.`,
-    curl.replaceAll(/ \\\n +/g, ' '),
-  );
+function modelItem(
+  { currency, anonymousPerDay }: ChatContext['settings'],
+  publicUrl: string,
+): (model: ModelConfig) => Html {
+  return (model) => {
+    const { name, contextLength, price } = model;
+    const curl = curlFor(publicUrl, name, price !== undefined || anonymousPerDay === 0);
+    return offer(
+      html`<a href="${pathWith('/try', { model: name })}"><code>${name}</code></a>`,
+      modelPrice(model, currency),
+      `Up to ${withThousands(contextLength)} tokens of context.`,
+      curl.replaceAll(/ \\\n +/g, ' '),
+    );
+  };
 }
 
 function offer(name: Html, price: Html | string, text: string | undefined, curl: string): Html {

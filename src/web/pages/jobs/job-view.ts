@@ -6,7 +6,7 @@ import { type Job, jobUrl } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { noticeOf } from '../document.ts';
 import { copyButton, factList, personName, type Column, table } from '../elements.ts';
-import { walletNetworks } from '../known-networks.ts';
+import { networkText } from '../known-networks.ts';
 import type { View } from '../visit.ts';
 import { jobBadges, jobName, jobPath, jobTitle } from './catalogue.ts';
 import { quoted } from './commands.ts';
@@ -63,7 +63,7 @@ export function jobView(context: JobsContext, job: Job, shown: JobForm): View {
       <h2>Price</h2>
       ${priceFacts(context, job)}
     </section>
-    ${job.isTopUp ? topUpNotice : job.route ? routeSection(job.route, url, offerCommand(context.publicUrl(), job)) : inputSection(job, shown)}
+    ${job.isTopUp ? topUpNotice(context) : job.route ? routeSection(job.route, url, offerCommand(context.publicUrl(), job)) : inputSection(job, shown)}
     ${
       job.output &&
       html`<section class="sheet">
@@ -84,14 +84,17 @@ export function jobView(context: JobsContext, job: Job, shown: JobForm): View {
   };
 }
 
-const topUpNotice = html`<section class="sheet">
-  <h2>It sells credit</h2>
-  <p>
-    Paid on the page of credit, the credit goes to the account that you are signed in to. Paid by a program,
-    it goes to the account of the wallet that pays.
-  </p>
-  <p><a class="button" href="/credit">Top up</a></p>
-</section>`;
+/** A gateway without models has no page of credit. */
+function topUpNotice({ config }: JobsContext): Html {
+  return html`<section class="sheet">
+    <h2>It sells credit</h2>
+    <p>
+      ${config.chat && 'Paid on the page of credit, the credit goes to the account that you are signed in to. '}Paid
+      by a program, it goes to the account of the wallet that pays.
+    </p>
+    ${config.chat && html`<p><a class="button" href="/credit">Top up</a></p>`}
+  </section>`;
+}
 
 /** Asks for the offer with curl: without a payment a job answers with it. */
 export function offerCommand(publicUrl: string, job: Job): string {
@@ -174,9 +177,9 @@ export function priceFacts(context: JobsContext, job: Job): Html {
     not_offered: others = [],
     unavailable,
   } = priceJson(context, job);
-  const networks = walletNetworks(context.settings.networks);
+  const { networks } = context.settings;
   const facts = [...Map.groupBy(options, ({ network }) => network)].map(([network, own]): [string, Html] => [
-    networks[network]?.chainName ?? network,
+    networkText(network, networks),
     html`${own.map((option, index) => html`${index > 0 && ' or '}${tokenAmount(BigInt(option.amount), option)}`)}`,
   ]);
   if (job.inUsd) facts.unshift(['In dollars', html`<span class="amount">${price}</span>`]);
@@ -186,7 +189,7 @@ export function priceFacts(context: JobsContext, job: Job): Html {
     others.length > 0 &&
     html`<p class="hint">
       Not at the moment, for want of a current rate:
-      ${others.map(({ symbol, network }, index) => `${index > 0 ? ', ' : ''}${symbol} on ${network}`)}
+      ${others.map(({ symbol, network }, index) => `${index > 0 ? ', ' : ''}${symbol} on ${networkText(network, networks)}`)}
     </p>`
   }`;
 }

@@ -20,6 +20,9 @@ export interface Standing {
 
 const labels = ['Paid', 'Queued', 'Running', 'Done'];
 
+const mayClose =
+  'You need do nothing, and may close this page: this receipt shows the result once it is there.';
+
 const standings: Readonly<Record<State, Standing>> = {
   quoted: {
     label: 'not paid',
@@ -72,10 +75,10 @@ const standings: Readonly<Record<State, Standing>> = {
   enqueued: open(
     'queued',
     'Paid, and waiting',
-    'The payment is settled, and the call waits for its runner.',
+    `The payment is settled, and the call waits for its runner. ${mayClose}`,
     1,
   ),
-  delivered: open('running', 'Paid, and running', 'The runner has the call.', 2),
+  delivered: open('running', 'Paid, and running', `The runner has the call. ${mayClose}`, 2),
   completed: { label: 'done', headline: 'It worked', tone: 'good', text: 'The runner has done it.', done: 4 },
   dead_lettered: {
     label: 'not delivered',

@@ -8,7 +8,7 @@ import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { readReceipt } from '../../../jobs/use-cases/receipt.ts';
 import { findResult } from '../../../calls/use-cases/result-file.ts';
 import { isReceiptToken } from '../../../payments/use-cases/receipt-keys.ts';
-import { walletNetworks } from '../known-networks.ts';
+import { networkName, walletNetworks } from '../known-networks.ts';
 import { badge, factList, field, form, shortId, time } from '../elements.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
@@ -86,7 +86,7 @@ function receiptView(visit: Visit, context: JobsContext, receipt: Receipt, isOpe
         <h1>${headline}</h1>
         ${badge(label, tone)}
       </div>
-      <p>${text}</p>
+      <p>${text}${isOpened && state === 'completed' && ' Its result is below, and nothing is left to do.'}</p>
       ${state !== 'completed' && stepList(standing)}
       ${isOpen && html`<p><a class="button plain" href="?">Look again</a></p>`}
       ${resultPart(visit, receipt, isOpened)}
@@ -116,7 +116,7 @@ function factsOf(context: JobsContext, receipt: Receipt): [string, Shown][] {
       payment && refunded !== undefined && paidAmount(context, { ...payment, amount: String(refunded) }),
     When: settled && time(new Date(settled.at)),
     'By wallet': payment && shortId(payment.payer, 'the wallet'),
-    Network: payment && html`<code>${payment.network}</code>`,
+    Network: payment && networkName(payment.network, context.settings.networks),
     Transaction: payment && transaction(context, payment),
     Receipt: shortId(digest, 'the digest of the receipt'),
   });

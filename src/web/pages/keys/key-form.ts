@@ -3,7 +3,7 @@ import { apiKeyNamePattern } from '../../../accounts/rules/api-key.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import type { ApiKeyRequest } from '../../../accounts/use-cases/user-api-keys.ts';
 import { field, form } from '../elements.ts';
-import type { SignedInVisit } from '../visit.ts';
+import type { SignedInChatVisit } from '../visit.ts';
 
 type Mistakes = Readonly<Partial<Record<'name' | 'cap' | 'budget' | 'models' | 'expires', string>>>;
 
@@ -50,7 +50,7 @@ export function readKeyForm(
 
 const amountMistake = 'An amount above zero, such as 5 or 2.50.';
 
-export function keyForm(visit: SignedInVisit, values: URLSearchParams, mistakes: Mistakes): Html {
+export function keyForm(visit: SignedInChatVisit, values: URLSearchParams, mistakes: Mistakes): Html {
   const { models, settings } = visit.site.chat();
   const { currency } = settings;
   const isMonth = values.get('period') !== 'day';
@@ -63,11 +63,11 @@ export function keyForm(visit: SignedInVisit, values: URLSearchParams, mistakes:
     <div class="field">
       <label for="period">The budget starts anew each</label
       ><select id="period" name="period">
-        <option value="month" ${isMonth && html`selected`}>month (UTC)</option>
-        <option value="day" ${!isMonth && html`selected`}>day (UTC)</option>
+        <option value="month" ${isMonth && html`selected`}>month</option>
+        <option value="day" ${!isMonth && html`selected`}>day</option>
       </select>
     </div>
-    ${field({ label: 'Last day', name: 'expires', type: 'date', value: value('expires'), error: mistakes.expires, min: today, isOptional: true, hint: 'The key is refused after it (UTC).' })}
+    ${field({ label: 'Last day', name: 'expires', type: 'date', value: value('expires'), error: mistakes.expires, min: today, isOptional: true, hint: 'The key is refused after it.' })}
     <fieldset>
       <legend>Models <span class="muted">none chosen: all, later ones too</span></legend>
       <div class="choices">

@@ -22,12 +22,12 @@ import {
 import { noticeOf, sheetView } from '../document.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
-import type { Answer, SignedInVisit, View } from '../visit.ts';
+import type { Answer, ChatVisit, SignedInChatVisit, View } from '../visit.ts';
 import { keyForm, readKeyForm } from './key-form.ts';
 import { snippetsFor } from './snippets.ts';
 
 /** A user's API keys: list, a new one shown once, revocation with a confirmation. */
-export function keyPages(pages: Pages): void {
+export function keyPages(pages: Pages<ChatVisit>): void {
   pages.showForUsers('/keys', async (visit) =>
     listView(visit, await listUserApiKeys(visit.site.chat(), visit.visitor)),
   );
@@ -72,12 +72,12 @@ export function keyPages(pages: Pages): void {
 }
 
 /** A key of another account looks like one that does not exist. */
-async function keyOf({ site, visitor, params }: SignedInVisit): Promise<ApiKey | undefined> {
+async function keyOf({ site, visitor, params }: SignedInChatVisit): Promise<ApiKey | undefined> {
   const key = await findApiKeyById(site.chat().db, idOf(params['key_id']));
   return key?.accountId === visitor.accountId ? key : undefined;
 }
 
-function listView(visit: SignedInVisit, keys: readonly ApiKey[]): View {
+function listView(visit: SignedInChatVisit, keys: readonly ApiKey[]): View {
   const { settings, lane } = visit.site.chat();
   const { currency } = settings;
   const nowMs = Date.now() + lane.state.clockOffsetMs;
@@ -138,7 +138,7 @@ function spentOf({ spentMicros, capMicros, budget }: ApiKey, currency: string): 
 }
 
 function newView(
-  visit: SignedInVisit,
+  visit: SignedInChatVisit,
   values: URLSearchParams,
   refused?: {
     readonly status: number;
@@ -153,7 +153,7 @@ function newView(
   });
 }
 
-function madeView(visit: SignedInVisit, key: string, model: string | undefined): View {
+function madeView(visit: SignedInChatVisit, key: string, model: string | undefined): View {
   const { models } = visit.site.chat();
   const [first = ''] = models.keys();
   const body = html`<div class="sheet">
@@ -182,7 +182,7 @@ function shownBefore(): Answer {
   return sheetView('This key was shown before', content, { section: 'keys', status: 409 });
 }
 
-function revokeView(visit: SignedInVisit, { keyId, name, lastUsedAt }: ApiKey): View {
+function revokeView(visit: SignedInChatVisit, { keyId, name, lastUsedAt }: ApiKey): View {
   const content = html`${factList([
       ['Name', personName(name)],
       ['Key', keyId],

@@ -12,8 +12,8 @@ import { poll } from '../../../base/runtime/poll.ts';
 import { noticeOf } from '../document.ts';
 import { notices } from '../notices.ts';
 import type { Pages } from '../serve.ts';
-import type { Sent, View, Visit } from '../visit.ts';
-import { adviceFor } from './advice.ts';
+import type { ChatVisit, Sent, View } from '../visit.ts';
+import { refusedText } from './advice.ts';
 import { factsOf, maxFormBytes, tryView, turnView, type Typed, typedIn } from './view.ts';
 
 /** The cost of an answer is recorded within milliseconds after it. */
@@ -21,18 +21,18 @@ const costTimeoutMs = 2_000;
 const costPauses = { firstMs: 10, longestMs: 250 };
 
 /** A page to chat with a model; without JavaScript one message and its answer. */
-export function tryPages(pages: Pages): void {
+export function tryPages(pages: Pages<ChatVisit>): void {
   pages.show('/try', (visit) =>
     tryView(visit, { model: visit.query.get('model') ?? '', system: '', prompt: '' }),
   );
   pages.take('/try', { maxBytes: maxFormBytes, showAgain }, answerForm);
 }
 
-function showAgain(visit: Visit, fields: URLSearchParams): Promise<View> {
+function showAgain(visit: ChatVisit, fields: URLSearchParams): Promise<View> {
   return tryView(visit, typedIn(fields), { status: 409 });
 }
 
-async function answerForm(visit: Visit, { fields, form }: Sent): Promise<View> {
+async function answerForm(visit: ChatVisit, { fields, form }: Sent): Promise<View> {
   const { completions, chat } = visit.site;
   const context = chat();
   const typed = typedIn(fields);
@@ -85,7 +85,7 @@ function requestOf({ model, system, prompt }: Typed): object {
   return { model, messages: [...first, { role: 'user', content: prompt }] };
 }
 
-function callerOf({ site, request, visitor }: Visit, formId: string): Caller {
+function callerOf({ site, request, visitor }: ChatVisit, formId: string): Caller {
   const client = clientOf(addressOf(request), site.chat().settings.ipv6Prefix);
   if (!visitor) return { kind: 'anonymous', client, formId };
   return { kind: 'session', userId: visitor.userId, accountId: visitor.accountId, client, formId };
@@ -95,7 +95,7 @@ function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-async function recordOf({ site, visitor }: Visit, chatId: string): Promise<Generation | undefined> {
+async function recordOf({ site, visitor }: ChatVisit, chatId: string): Promise<Generation | undefined> {
   if (!visitor) return undefined;
   return poll(() => readGeneration(site.chat(), visitor, chatId), {
     until: (generation) => generation?.status !== 'running',
@@ -127,14 +127,13 @@ function isCut(body: Buffer): boolean {
 
 /** What was typed is in the form again. */
 function refusedView(
-  visit: Visit,
+  visit: ChatVisit,
   typed: Typed,
   { error, retryAfterSecs, isRepeatedForm }: Refused,
 ): Promise<View> {
   if (isRepeatedForm) return tryView(visit, typed, { status: 409, above: repeated });
-  const wait = retryAfterSecs !== undefined && error.retry && html`Wait ${retryAfterSecs} seconds. `;
   const above = html`<p class="notice bad" role="alert">
-    ${error.body.error.message} ${wait}${adviceFor(error, visit.visitor !== undefined)}
+    ${refusedText(error, retryAfterSecs, visit.visitor !== undefined)}
   </p>`;
   return tryView(visit, typed, {
     status: error.status,

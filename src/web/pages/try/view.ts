@@ -5,7 +5,7 @@ import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { findAccount } from '../../../accounts/store/credit.ts';
 import { pathWith } from '../own-path.ts';
 import { amount, count, empty, form, personName } from '../elements.ts';
-import type { View, Visit } from '../visit.ts';
+import type { ChatVisit, View } from '../visit.ts';
 import { adviceList } from './advice.ts';
 
 /** So that a form without JavaScript is at most `maxFormBytes` long: three bytes a character, each as three characters. */
@@ -32,7 +32,7 @@ export interface Shows {
   readonly retryAfterSecs?: number;
 }
 
-export async function tryView(visit: Visit, typed: Typed, shows: Shows = {}): Promise<View> {
+export async function tryView(visit: ChatVisit, typed: Typed, shows: Shows = {}): Promise<View> {
   const { site, visitor } = visit;
   const { models, settings, db } = site.chat();
   const all = [...models.values()];
@@ -79,7 +79,7 @@ export async function tryView(visit: Visit, typed: Typed, shows: Shows = {}): Pr
   };
 }
 
-function tryForm(visit: Visit, models: readonly ModelConfig[], chosen: string, typed: Typed): Html {
+function tryForm(visit: ChatVisit, models: readonly ModelConfig[], chosen: string, typed: Typed): Html {
   const isUser = visit.visitor !== undefined;
   const { currency, anonymousPerDay } = visit.site.chat().settings;
   const fields = html`<div class="field">

@@ -18,11 +18,11 @@ import {
   time,
 } from '../elements.ts';
 import type { Pages } from '../serve.ts';
-import type { View } from '../visit.ts';
+import type { ChatVisit, View } from '../visit.ts';
 import { keyName, modelName } from './view.ts';
 
 /** One request by its id, as the API's `/v1/generation`. */
-export function generationPage(pages: Pages): void {
+export function generationPage(pages: Pages<ChatVisit>): void {
   pages.showForUsers('/usage/generation', async ({ site, visitor, query }) => {
     const context = site.chat();
     const id = (query.get('id') ?? '').trim().toLowerCase();

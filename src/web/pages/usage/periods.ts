@@ -26,7 +26,7 @@ const maxDaysByWeek = 140;
 const dayMs = 86_400_000;
 
 export function stepOf(from: string, to: string): Step {
-  const days = (Date.parse(to) - Date.parse(from)) / dayMs + 1;
+  const days = daysApart(from, to) + 1;
   return days <= maxDays ? 'day' : days <= maxDaysByWeek ? 'week' : 'month';
 }
 
@@ -63,6 +63,11 @@ export function totalsOf(rows: readonly UsageSums[]): UsageTotals {
     cachedTokens: sum('cached_tokens'),
     cost: sum('cost'),
   };
+}
+
+/** Below zero if `to` is before `from`. */
+export function daysApart(from: string, to: string): number {
+  return (Date.parse(to) - Date.parse(from)) / dayMs;
 }
 
 /** The day this many days before another one. */

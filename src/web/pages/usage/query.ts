@@ -27,11 +27,6 @@ export function readShown(query: URLSearchParams, nowMs: number): Shown | undefi
   return { ...days, model: data.model, keyId: data.key_id, measure: measureOf(query.get('show')) };
 }
 
-/** A day that was typed; a browser takes no other text into a field for days. */
-export function typedDay(query: URLSearchParams, name: 'from' | 'to'): string | undefined {
-  return filters.shape[name].safeParse(query.get(name)).data;
-}
-
 function measureOf(text: string | null): Measure | undefined {
   return (Object.keys(measures) as Measure[]).find((name) => name === text);
 }

@@ -2,23 +2,15 @@ import { withoutMarks } from '../../../base/values/visible-text.ts';
 import { completionFilters, cursorBehind } from '../../../chat/http/generations.ts';
 import { generationsQuery, type GenerationsQuery } from '../../../chat/http/schemas/generations.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
+import { usedKeyId } from '../../../chat/http/schemas/usage.ts';
 import { listUserApiKeys } from '../../../accounts/use-cases/user-api-keys.ts';
 import type { ApiKey } from '../../../accounts/store/api-keys.ts';
 import { listCompletions, type ListedCompletion } from '../../../chat/store/completions.ts';
 import { pathWith } from '../own-path.ts';
-import {
-  amount,
-  badge,
-  type Column,
-  creditDigits,
-  empty,
-  field,
-  table,
-  time,
-  withThousands,
-} from '../elements.ts';
+import { amount, badge, type Column, creditDigits, empty, table, time, withThousands } from '../elements.ts';
 import type { Pages } from '../serve.ts';
-import type { SignedInVisit, View } from '../visit.ts';
+import type { ChatVisit, SignedInChatVisit, View } from '../visit.ts';
+import { type DayMistakes, dayFields, dayMistakes } from './days.ts';
 import { endings, generationForm } from './generation.ts';
 import { keyName, modelName } from './view.ts';
 
@@ -28,18 +20,19 @@ const shownRows = 50;
 type Shows = Pick<GenerationsQuery, 'from' | 'to' | 'model' | 'key_id' | 'cursor'>;
 
 /** A user's requests one by one, the newest first, as the API's `/v1/generations`. */
-export function requestsPage(pages: Pages): void {
+export function requestsPage(pages: Pages<ChatVisit>): void {
   pages.showForUsers(requestsPath, async (visit) => {
     // a form sends its empty fields as well
     const given = [...visit.query].filter(([name, value]) => name in names && value !== '');
-    const { data } = generationsQuery.safeParse(Object.fromEntries(given));
-    return data ? requestsView(visit, data) : refusedView(visit);
+    const typed: Typed = Object.fromEntries(given);
+    const { data } = generationsQuery.safeParse(typed);
+    return data && !dayMistakes(visit.query) ? requestsView(visit, data) : refusedView(visit, typed);
   });
 }
 
 const names = { from: true, to: true, model: true, key_id: true, cursor: true };
 
-async function requestsView(visit: SignedInVisit, shows: Shows): Promise<View> {
+async function requestsView(visit: SignedInChatVisit, shows: Shows): Promise<View> {
   const { site, visitor } = visit;
   const context = site.chat();
   const before = shows.cursor === undefined ? undefined : Number(shows.cursor);
@@ -55,7 +48,7 @@ async function requestsView(visit: SignedInVisit, shows: Shows): Promise<View> {
         >Download as CSV</a
       >
     </div>
-    ${filterForm(shows, [...context.models.keys()], keys)}
+    ${filterForm({ ...shows, key_id: shows.key_id?.toString() }, [...context.models.keys()], keys)}
     ${rows.length === 0 ? nothingView(shows) : html`<section class="sheet sums requests">${requestsTable(rows, currency)}</section>`}
     <p class="actions">
       ${shows.cursor !== undefined && html`<a class="button plain" href="${pathTo(requestsPath, { ...shows, cursor: undefined })}">The newest</a>`}
@@ -106,46 +99,77 @@ function tokens(number: number | null): string {
   return number === null ? '–' : withThousands(number);
 }
 
-function filterForm(shows: Shows, models: readonly string[], keys: readonly ApiKey[]): Html {
-  const { model, key_id: keyId } = shows;
-  // a model that is offered no longer, or a key that is stored no longer, stays chosen
-  const shownModels = model === undefined || models.includes(model) ? models : [...models, model];
-  const keyIds = [0, ...keys.map((key) => key.keyId)];
-  const shownKeys = keyId === undefined || keyIds.includes(keyId) ? keyIds : [...keyIds, keyId];
-  const labelOf = (id: number): Html | string => {
-    const key = keys.find((one) => one.keyId === id);
-    return key ? withoutMarks(key.name) : keyName(undefined, id);
+/** What the form has in its fields: what is shown, or what was typed and cannot be. */
+type Typed = Partial<Record<keyof typeof names, string | undefined>>;
+
+type Mistakes = DayMistakes & { readonly key_id?: string };
+
+function filterForm(
+  typed: Typed,
+  models: readonly string[],
+  keys: readonly ApiKey[],
+  mistakes: Mistakes = {},
+): Html {
+  const { model = '', key_id: keyId = '' } = typed;
+  const keyIds = ['0', ...keys.map((key) => String(key.keyId))];
+  const labelOf = (id: string): Html | string => {
+    const key = keys.find((one) => String(one.keyId) === id);
+    return key ? withoutMarks(key.name) : isKeyId(id) ? keyName(undefined, Number(id)) : id;
   };
   return html`<form method="get" action="${requestsPath}" class="days">
-    ${field({ label: 'First day', name: 'from', type: 'date', value: shows.from, isOptional: true })}
-    ${field({ label: 'Last day', name: 'to', type: 'date', value: shows.to, isOptional: true })}
+    ${dayFields(typed, mistakes, true)}
     <div class="field">
       <label for="model">Model</label
       ><select id="model" name="model">
-        ${option('', 'all', model === undefined)}${shownModels.map((name) => option(name, name, name === model))}
+        ${option('', 'all', model === '')}${withChosen(models, model).map((name) => option(name, name, name === model))}
       </select>
     </div>
     <div class="field">
       <label for="key_id">Key</label
-      ><select id="key_id" name="key_id">
-        ${option('', 'all', keyId === undefined)}${shownKeys.map((id) => option(id, labelOf(id), id === keyId))}
+      ><select
+        id="key_id"
+        name="key_id"
+        ${mistakes.key_id !== undefined && html`aria-describedby="key_id-error"`}
+      >
+        ${option('', 'all', keyId === '')}${withChosen(keyIds, keyId).map((id) => option(id, labelOf(id), id === keyId))}
       </select>
+      ${mistakes.key_id !== undefined && html`<p class="mistake" id="key_id-error">${mistakes.key_id}</p>`}
     </div>
     <button class="plain">Show</button>
   </form>`;
+}
+
+/** A model that is offered no longer, or a key that is stored no longer, stays chosen. */
+function withChosen(values: readonly string[], chosen: string): readonly string[] {
+  return chosen === '' || values.includes(chosen) ? values : [...values, chosen];
 }
 
 function option(value: string | number, label: Shown, isChosen: boolean): Html {
   return html`<option value="${value}" ${isChosen && html`selected`}>${label}</option>`;
 }
 
-function refusedView(visit: SignedInVisit): View {
+/** With what was typed, and why nothing can be shown of it. */
+async function refusedView(visit: SignedInChatVisit, typed: Typed): Promise<View> {
+  const { site, visitor, query } = visit;
+  const context = site.chat();
+  const { key_id: keyId = '' } = typed;
+  const mistakes: Mistakes = {
+    ...dayMistakes(query),
+    ...(!isKeyId(keyId) && {
+      key_id: `“${keyId.slice(0, 40)}” is not the number of a key. Choose one of yours.`,
+    }),
+  };
+  const what =
+    Object.keys(mistakes).length > 0 ? 'change what is marked below.' : 'choose what to show below.';
   const body = html`<p><a href="/usage">Usage</a></p>
     <h1>Requests</h1>
     <p class="notice bad" role="alert">
-      The days are written as 2026-11-23, and a key by its number.
-      <a href="${requestsPath}">Show all requests</a>
+      No requests are shown: ${what} <a href="${requestsPath}">Show all requests</a>
     </p>
-    ${filterForm({}, [...visit.site.chat().models.keys()], [])}`;
+    ${filterForm(typed, [...context.models.keys()], await listUserApiKeys(context, visitor), mistakes)}`;
   return { kind: 'view', title: 'Requests', section: 'usage', body, status: 422 };
+}
+
+function isKeyId(text: string): boolean {
+  return usedKeyId.safeParse(text === '' ? undefined : text).success;
 }

@@ -8,13 +8,13 @@ import {
   count,
   dayText,
   decimalsOf,
-  field,
   personName,
   table,
   utcDay,
   withThousands,
 } from '../elements.ts';
 import { barChart } from './chart.ts';
+import { dayFields } from './days.ts';
 import { daysBefore, periodsOf, stepOf, totalsOf, type UsagePeriod, type UsageTotals } from './periods.ts';
 import { csvPath, type Measure, measures, pathTo, requestsPathFor, type Shown } from './query.ts';
 
@@ -83,13 +83,12 @@ function choice(shown: Shown, today: string): Html {
     <details ${!isRange && html`open`}>
       <summary>Other days</summary>
       <form method="get" action="/usage" class="days">
-        ${field({ label: 'First day', name: 'from', type: 'date', value: shown.from })}
-        ${field({ label: 'Last day', name: 'to', type: 'date', value: shown.to })}
+        ${dayFields(shown)}
         ${Object.entries(kept).map(([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${value}" />`)}
         <button class="plain">Show</button>
       </form>
     </details>
-    <p class="hint">Days begin and end at midnight UTC. Your requests appear in the sums after a moment.</p>`;
+    <p class="hint">Your requests appear in the sums after a moment.</p>`;
 }
 
 function onlyFor(shown: Shown, { keys }: Usage): Html | undefined {
