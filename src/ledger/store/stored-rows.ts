@@ -9,6 +9,7 @@ export interface RowSnapshot {
   readonly generation: number;
   /** The last event that it includes. */
   readonly seq: number;
+  readonly hasPostings: boolean;
   /** The last event of the ledger. */
   readonly head: number;
 }
@@ -39,8 +40,8 @@ export async function withStoredRows<T>(
     // a sum over millions of rows
     await client.query(`set local statement_timeout = '10min'`);
     await client.query(`set local idle_in_transaction_session_timeout = '1min'`);
-    const { rows } = await client.query<{ generation: number; seq: number; head: number }>(
-      `select generation, seq, (select coalesce(max(seq), 0) from tollbook.event where lane_id = 1) as head
+    const { rows } = await client.query<Omit<RowSnapshot, 'client'>>(
+      `select generation, seq, has_postings as "hasPostings", (select coalesce(max(seq), 0) from tollbook.event where lane_id = 1) as head
         from tollbook.projection where is_active`,
     );
     const [active] = rows;
