@@ -37,39 +37,39 @@ const changes: readonly [what: string, sql: string, words: RegExp][] = [
   [
     'amount of a posting',
     `update tollbook.posting set atoms = atoms + 1 where seq = 4`,
-    /^posting: seq 4: atoms is "2001", by the events "2000"$/,
+    /^posting: seq 4, leg 1: atoms is "2001", by the events "2000"$/,
   ],
   [
     'account of a posting',
     `update tollbook.posting set debit = credit where seq = 4`,
-    /^posting: seq 4: debit is "Liabilities:Undelivered"/,
+    /^posting: seq 4, leg 1: debit is "Liabilities:Undelivered"/,
   ],
   [
     'category of a posting',
     `update tollbook.posting set category = 'refund' where seq = 4`,
-    /^posting: seq 4: category/,
+    /^posting: seq 4, leg 1: category/,
   ],
-  ['place of a posting', `update tollbook.posting set seq = 5 where seq = 4`, /^posting: the row of seq 4/],
-  ['removed posting', `delete from tollbook.posting where seq = 4`, /^posting: the row of seq 4 is missing$/],
+  ['place of a posting', `update tollbook.posting set seq = 5 where seq = 4`, /^posting: the row of seq 4, leg 1/],
+  ['removed posting', `delete from tollbook.posting where seq = 4`, /^posting: the row of seq 4, leg 1 is missing$/],
   [
     'invented posting',
     `insert into tollbook.posting select generation, debit, 5, credit, commodity, leg, category, atoms, quote from tollbook.posting where seq = 4`,
-    /^posting: the row of seq 5 belongs to no event$/,
+    /^posting: the row of seq 5, leg 1 belongs to no event$/,
   ],
   [
     'posting after the last event',
     `insert into tollbook.posting select generation, debit, 5000, credit, commodity, leg, category, atoms, quote from tollbook.posting where seq = 4`,
-    /^posting: the row of seq 5000 belongs to no event$/,
+    /^posting: the row of seq 5000, leg 1 belongs to no event$/,
   ],
   [
     'posting before the first event',
     `insert into tollbook.posting select generation, debit, -5, credit, commodity, leg, category, atoms, quote from tollbook.posting where seq = 4`,
-    /^posting: the row of seq -5 belongs to no event$/,
+    /^posting: the row of seq -5, leg 1 belongs to no event$/,
   ],
   [
     'name of an account',
     `update tollbook.book_account set name = 'Assets:Elsewhere' where id = 1`,
-    /^posting: seq 4: debit is "Assets:Elsewhere"/,
+    /^posting: seq 4, leg 1: debit is "Assets:Elsewhere"/,
   ],
   [
     'invented account',

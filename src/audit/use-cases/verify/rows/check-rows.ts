@@ -225,6 +225,7 @@ function readable(leaf: string): RecordedEvent[] {
 /** What identifies a row of these tables to a person. */
 const identifying = [
   'seq',
+  'leg',
   'call_id',
   'account_id',
   'kind',
@@ -237,6 +238,7 @@ const identifying = [
   'id',
   'topic',
   'day',
+  'account',
   'model',
   'network',
   'asset',
