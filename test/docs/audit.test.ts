@@ -221,6 +221,8 @@ test("a reader's twenty questions get the answers that the ledger's events have"
     [null, '4', '0'],
   ]);
   expect(answer(7, 'account', 'earned', 'commodity')).toEqual([
+    ['Income:Chat:SpendAuthorizations', '1000000', 'SPEND-84532'],
+    ['Income:Chat:Unknown', '-0.000100', 'CREDIT'],
     ['Income:Jobs:1:0', '0.002000', 'USDC-84532'],
     ['Income:Jobs:1:1', '0.004000', 'USDC-84532'],
     ['Income:Jobs:1:2', '0.003000', 'USDC-84532'],
@@ -234,7 +236,23 @@ test("a reader's twenty questions get the answers that the ledger's events have"
   expect(answer(10, 'operator', 'quote', 'call_id', 'attempts', 'status')).toEqual([
     ['ada', streamOf(requeued), '4', 2, 'completed'],
   ]);
-  expect(answer(11, 'commodity', 'account', 'closing')).toEqual([]);
+  const balances = answer(11, 'account', 'closing', 'commodity').map(([account, closing, commodity]) => ({
+    account: String(account),
+    closing: Number(closing),
+    commodity: String(commodity),
+  }));
+  for (const [, ofOne] of Map.groupBy(balances, ({ commodity }) => commodity))
+    expect(ofOne.reduce((sum, { closing }) => sum + Math.round(closing * 1e6), 0)).toBe(0);
+  expect(
+    balances.flatMap(({ account, closing }) =>
+      account.startsWith('Liabilities:') ? [[account, closing]] : [],
+    ),
+  ).toEqual([
+    ['Liabilities:PrepaidCredit:Bought', -0.0001],
+    ['Liabilities:PrepaidCredit:Granted', -2.499_699],
+    ['Liabilities:RefundsDue', -3.267],
+    ['Liabilities:Undelivered', 0],
+  ]);
   expect(answer(12, 'transaction', 'refused_with', 'state', 'refund_due')).toEqual([
     [eventExamples.payment_recovered.transaction, 'caller_not_permitted', 'settled', 'recovered'],
   ]);

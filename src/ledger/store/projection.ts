@@ -110,12 +110,7 @@ export async function readNext(
         where lane_id = 1 and seq > $1 and seq <= step.last
           and ((type = any ($4::text[])) or (stream in (select stream from touched)) is true)
         order by seq) event on true`,
-    values: [
-      afterSeq,
-      max,
-      [...types.payments, ...types.usage],
-      [...types.credit, ...types.books],
-    ],
+    values: [afterSeq, max, [...types.payments, ...types.usage], [...types.credit, ...types.books]],
   });
   const last = rows[0]?.last;
   if (last === undefined || last === null) return undefined;

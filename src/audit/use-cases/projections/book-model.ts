@@ -65,7 +65,11 @@ export async function completeStep(
   const named = next.flatMap((event) =>
     event.type === 'credit_topped_up' || event.type === 'credit_reversed' ? event.data.quote_digest : [],
   );
-  const others = await readStreamsUpTo(client, [...new Set(named)].filter((one) => !known.has(one)), last);
+  const others = await readStreamsUpTo(
+    client,
+    [...new Set(named)].filter((one) => !known.has(one)),
+    last,
+  );
   const quotes = new Set([...[...known].filter((stream) => stream.startsWith('0x')), ...named]);
   const conversions = await readConversions(client, generation, [...quotes], after);
   const past = [...streams, ...others].flat().filter((event) => event.seq <= after && isOfBooks(event));

@@ -51,8 +51,7 @@ export function bookStep(
   const currency = knownCurrency ?? events.map(currencyIn).find((one) => one !== undefined);
   // a step is short, so nothing in it needs to be forgotten
   const bookkeeper = new Bookkeeper(() => true, currency, state);
-  for (const event of inOrder(past))
-    unlessContradicted(() => bookkeeper.recall(event, used.get(event.seq)));
+  for (const event of inOrder(past)) unlessContradicted(() => bookkeeper.recall(event, used.get(event.seq)));
   const entries: Entry[] = [];
   const unbooked: number[] = [];
   for (const event of events) {

@@ -49,8 +49,16 @@ const changes: readonly [what: string, sql: string, words: RegExp][] = [
     `update tollbook.posting set category = 'refund' where seq = 4`,
     /^posting: seq 4, leg 1: category/,
   ],
-  ['place of a posting', `update tollbook.posting set seq = 5 where seq = 4`, /^posting: the row of seq 4, leg 1/],
-  ['removed posting', `delete from tollbook.posting where seq = 4`, /^posting: the row of seq 4, leg 1 is missing$/],
+  [
+    'place of a posting',
+    `update tollbook.posting set seq = 5 where seq = 4`,
+    /^posting: the row of seq 4, leg 1/,
+  ],
+  [
+    'removed posting',
+    `delete from tollbook.posting where seq = 4`,
+    /^posting: the row of seq 4, leg 1 is missing$/,
+  ],
   [
     'invented posting',
     `insert into tollbook.posting select generation, debit, 5, credit, commodity, leg, category, atoms, quote from tollbook.posting where seq = 4`,
@@ -147,7 +155,9 @@ test('a rebuild names the postings and balances that differ from the former ones
   await appendAll(database, busyLedger().take(57).toArray());
   await projectAll(database);
   await database.asOwner(async (owner) => {
-    await owner.query(`update tollbook.posting set atoms = 7 where seq = (select min(seq) from tollbook.posting)`);
+    await owner.query(
+      `update tollbook.posting set atoms = 7 where seq = (select min(seq) from tollbook.posting)`,
+    );
     await owner.query(`update tollbook.balance_day set credits = 9 where account = 1`);
   });
   const run = await tollbook(['projections', 'rebuild'], { DATABASE_URL: database.url });

@@ -31,7 +31,9 @@ function inSteps(events: readonly RecordedEvent[], size: number): { entries: Ent
     );
     const past = events
       .slice(0, after)
-      .filter(({ seq, stream }) => (streams.has(stream) && !stream.startsWith('account:')) || converted.has(seq));
+      .filter(
+        ({ seq, stream }) => (streams.has(stream) && !stream.startsWith('account:')) || converted.has(seq),
+      );
     const step = bookStep(state, currency, { past, used: usedBy(entries), next });
     currency = step.currency;
     entries.push(...step.entries);

@@ -1,13 +1,23 @@
-import type { RecordedEvent } from '../../../../ledger/rules/event.ts';
-import { bookStep, bookedTypes } from '../../../../finance/rules/bookkeeping/book-step.ts';
+import { isTriggeredStream } from '../../../../base/values/triggers/trigger.ts';
+import { type RecordedEvent, typesListing } from '../../../../ledger/rules/event.ts';
+import { bookStep, bookedTypes, typesOfBooksAlone } from '../../../../finance/rules/bookkeeping/book-step.ts';
 import { noBooks } from '../../../../finance/rules/bookkeeping/books-state.ts';
 import {
   findWrongBalances,
   findWrongBookState,
   findWrongPostings,
 } from '../../../../ledger/store/book-rows.ts';
-import { readLeavesOf, type RowSnapshot, type WrongRow } from '../../../../ledger/store/stored-rows.ts';
+import {
+  readLeavesOf,
+  readStreamsOf,
+  type RowSnapshot,
+  type WrongRow,
+} from '../../../../ledger/store/stored-rows.ts';
 import { completeStep, dependsOnStream, postingsOf, stateRows } from '../../projections/book-model.ts';
+
+/** The types whose events are read one by one, as the projector reads them, and those that are read with their streams. */
+const singleTypes = [...typesListing('readModels', 'credit'), ...typesOfBooksAlone];
+const streamTypes = bookedTypes.filter((type) => !singleTypes.includes(type));
 
 /** How to read the ledger without the events that cannot be read. */
 interface Readers {
@@ -31,17 +41,25 @@ export class BookComparison {
     this.#readers = readers;
   }
 
-  /** Compares the postings of the next part of the ledger, up to the cursor of the read models. */
-  async compare(end: number): Promise<WrongRow[]> {
+  /**
+   * Compares the postings of the next part of the ledger, up to the cursor of the read models.
+   * @param begun whole streams that were read for this part already
+   */
+  async compare(end: number, begun: readonly (readonly RecordedEvent[])[]): Promise<WrongRow[]> {
     const { client, generation, seq, hasPostings } = this.#snapshot;
     const [after, last] = [this.#compared, Math.min(end, seq)];
     this.#compared = last;
     if (!hasPostings || last <= after) return [];
-    const leaves = await readLeavesOf(this.#snapshot, bookedTypes, after, last);
+    const leaves = await readLeavesOf(this.#snapshot, singleTypes, after, last);
     const found = leaves.flatMap(this.#readers.decode);
-    const whole = await this.#readers.readStreams([
-      ...new Set(found.filter(dependsOnStream).map(({ stream }) => stream)),
+    const touched = new Set([
+      ...(await readStreamsOf(this.#snapshot, streamTypes, after, last)).filter(
+        (stream) => !isTriggeredStream(stream),
+      ),
+      ...found.filter(dependsOnStream).map(({ stream }) => stream),
     ]);
+    const known = begun.filter(([first]) => touched.delete(first?.stream ?? ''));
+    const whole = [...known, ...(await this.#readers.readStreams([...touched]))];
     const streams = whole.map((events) => events.filter((event) => event.seq <= last));
     const isRead = new Set(whole.map(([first]) => first?.stream));
     const events = found.filter((event) => !dependsOnStream(event) || isRead.has(event.stream));

@@ -82,7 +82,8 @@ function compareRows(pool: pg.Pool, tables: 'all' | 'read_models'): Promise<Wron
     for (let next = await readNextSeq(snapshot.client, 0); next !== undefined && !isEnough();) {
       const after = next - 1;
       const last = Math.min(after + eventsAtOnce, snapshot.head);
-      const part = foldPart(await readBegun(snapshot, after, last), { after, last, cursor: snapshot.seq });
+      const begun = await readBegun(snapshot, after, last);
+      const part = foldPart(begun, { after, last, cursor: snapshot.seq });
       wrong.push(...(await findWrongRows(snapshot, 'payment', part.payments)));
       const started = part.payments.map(({ seq }) => Number(seq));
       wrong.push(...(await findStrayPayments(snapshot, after, last, started)));
@@ -92,7 +93,7 @@ function compareRows(pool: pg.Pool, tables: 'all' | 'read_models'): Promise<Wron
         wrong.push(...wrongOfTable);
       }
       if (tables === 'all') wrong.push(...(await others.compare(part)));
-      wrong.push(...(await books.compare(last)));
+      wrong.push(...(await books.compare(last, begun)));
       credit.apply((await readLeavesOf(snapshot, creditTypes, after, last)).flatMap(readable));
       // an event whose place was changed may be far away
       next = await readNextSeq(snapshot.client, last);
