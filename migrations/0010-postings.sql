@@ -1,5 +1,5 @@
 -- The books as read models: the postings of every event, and their sums by day. They are written in the step that moves the cursor of the
--- other read models. A generation that was begun before has none: the next one does.
+-- other read models. A generation that an earlier version began, or moved since, has none: a gateway builds the next one, which has them.
 alter table tollbook.projection add column has_postings boolean not null default false;
 update tollbook.projection set has_postings = true where seq = 0;
 

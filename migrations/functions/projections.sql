@@ -50,8 +50,8 @@ end $$;
 
 -- Writes what the events after p_from up to p_to have changed and moves the generation's cursor there. False, with nothing
 -- changed, where the cursor is elsewhere, or p_to is beyond the last event. Rows of payments and calls are complete; those of
--- accounts and usage are added, and must not be added twice. A gateway of an earlier version has no postings: it leaves the generations that
--- have them to others.
+-- accounts and usage are added, and must not be added twice. A gateway of an earlier version gives no postings: the
+-- generation is without them then, and one of this version builds another.
 create or replace function tollbook.apply_projection(p_generation int, p_from bigint, p_to bigint, p_payments json, p_calls json,
   p_accounts json, p_usage json, p_completions json, p_books json default null)
 returns boolean language plpgsql volatile security definer set search_path = tollbook, pg_temp
@@ -63,8 +63,7 @@ begin
   -- A generation that was replaced is not updated any more. No other process writes its rows from here on, so they need no
   -- `on conflict`, which writes a lock for each row that it updates and a confirmation for each that it inserts.
   perform from projection where generation = p_generation and seq = p_from and p_to <= (select max(lane.seq) from lane)
-    and generation >= (select active.generation from projection active where active.is_active)
-    and (p_books is not null or not has_postings) for update;
+    and generation >= (select active.generation from projection active where active.is_active) for update;
   if not found then return false; end if;
   with given as materialized (
     select r.* from json_to_recordset(p_payments) as r(
@@ -171,7 +170,7 @@ begin
     completion_tokens = excluded.completion_tokens, cached_tokens = excluded.cached_tokens, cost = excluded.cost
     where (old.status, old.cost) is distinct from (excluded.status, excluded.cost);
   if p_books is not null then perform apply_books(p_generation, p_books); end if;
-  update projection set seq = p_to, touched_at = clock() where generation = p_generation;
+  update projection set seq = p_to, touched_at = clock(), has_postings = has_postings and p_books is not null where generation = p_generation;
   return true;
 end $$;
 

@@ -61,7 +61,7 @@ export interface WithdrawnCall {
 export interface Projection {
   readonly generation: number;
   readonly seq: number;
-  /** False: a version before postings began it. It gets none, since those of its first events would be missing. */
+  /** False: a version before postings began or moved it. It gets none, since those of some events would be missing. */
   readonly hasPostings: boolean;
 }
 

@@ -156,22 +156,23 @@ export async function projectToHead(ledger: LedgerReader): Promise<void> {
 }
 
 /**
- * Adds postings to a ledger whose read models an earlier version began: builds another generation and activates it, a step at each call.
+ * Adds postings to a ledger whose read models an earlier version began or moved: builds another generation and activates it, a step at each call.
  * The old one is read and kept up until then. The answer: whether there is more to do at once. If the process ends before, another one
  * begins again.
  */
 export function addPostings(pool: pg.Pool, max: number): () => Promise<boolean> {
   const memory = createStreamMemory();
-  let isDone = false;
   let generation: number | undefined;
   return async () => {
-    isDone ||= (await readProjection(pool)).hasPostings;
-    if (isDone || (generation === undefined && (await isBuildingPostings(pool)))) return false;
-    generation ??= await beginProjection(pool);
-    const isBehind = (await projectNext(pool, max, { generation, memory })) === max;
-    const replaced = isBehind ? undefined : await activateProjection(pool, generation);
-    if (replaced !== undefined) while ((await pruneProjections(pool, replaced, sweptAtOnce)) > 0);
-    return isBehind;
+    if ((await readProjection(pool)).hasPostings) generation = undefined;
+    else if (generation !== undefined || !(await isBuildingPostings(pool))) {
+      generation ??= await beginProjection(pool);
+      const isBehind = (await projectNext(pool, max, { generation, memory })) === max;
+      const replaced = isBehind ? undefined : await activateProjection(pool, generation);
+      if (replaced !== undefined) while ((await pruneProjections(pool, replaced, sweptAtOnce)) > 0);
+      return isBehind;
+    }
+    return false;
   };
 }
 
