@@ -19,6 +19,7 @@ import {
   uuid,
   type ValueOf,
 } from './columns.ts';
+import { bookTables } from './book-schema.ts';
 import { callTables, callbackTables } from './call-schema.ts';
 import { keyTables } from './key-schema.ts';
 import { operatorTables } from './operator-schema.ts';
@@ -83,28 +84,6 @@ export const ledgerTables = {
     is_of_user: boolean,
   },
   ...callTables,
-  'tollbook.balance_day': {
-    generation: int,
-    account: int,
-    commodity: int,
-    day: date,
-    debits: numeric,
-    credits: numeric,
-  },
-  'tollbook.book_account': { generation: int, id: int, name: text },
-  'tollbook.book_commodity': {
-    generation: int,
-    id: int,
-    decimals: int,
-    key: text,
-    name: text,
-    tag: text,
-    symbol: text,
-    network: nullable(text),
-    asset: nullable(text),
-  },
-  'tollbook.book_credit': { generation: int, account_id: bigint, granted: bigint, bought: bigint },
-  'tollbook.book_payee': { generation: int, network: text, address: text, since: bigint },
   'tollbook.chat_hold': {
     chat_id: uuid,
     account_id: bigint,
@@ -281,17 +260,6 @@ export const ledgerTables = {
     transaction: nullable(text),
     checks: int,
   },
-  'tollbook.posting': {
-    generation: int,
-    debit: int,
-    seq: bigint,
-    credit: int,
-    commodity: int,
-    leg: smallint,
-    category: text,
-    atoms: numeric,
-    quote: nullable(bytea),
-  },
   'tollbook.process': { process_id: uuid, heartbeat_at: timestamp, alive_since: timestamp },
   'tollbook.projection': {
     generation: int,
@@ -357,6 +325,7 @@ export const ledgerTables = {
     due_at: timestamp,
   },
   'tollbook.worker_process': { process_id: uuid, heartbeat_at: timestamp },
+  ...bookTables,
   ...priceTables,
   ...callbackTables,
   ...keyTables,

@@ -2,15 +2,15 @@ import type pg from 'pg';
 import { CreditOrder, type CreditParts, isParted } from '../../../accounts/rules/credit/credit-parts.ts';
 import type { Commodity, Entry } from '../../../base/values/entry.ts';
 import { isTriggeredStream } from '../../../base/values/triggers/trigger.ts';
-import { accounts } from '../../../finance/rules/bookkeeping/account.ts';
+import { accounts } from '../../rules/bookkeeping/account.ts';
 import {
   type BookedStep,
   type BookStep,
   bookStep,
   typesOfBooksAlone,
-} from '../../../finance/rules/bookkeeping/book-step.ts';
-import { type BooksState, Payees } from '../../../finance/rules/bookkeeping/books-state.ts';
-import { Commodities, currencyCommodity } from '../../../finance/rules/bookkeeping/commodity.ts';
+} from '../../rules/bookkeeping/book-step.ts';
+import { type BooksState, Payees } from '../../rules/bookkeeping/books-state.ts';
+import { Commodities, currencyCommodity } from '../../rules/bookkeeping/commodity.ts';
 import { hasAspect, type RecordedEvent, typesListing } from '../../../ledger/rules/event.ts';
 import {
   type BookRows,
@@ -146,18 +146,20 @@ export function bookRowsOf(
     credit: placeOf(row.credit),
     commodity: ids.get(row.commodity) ?? creditId,
   }));
-  const isNew = (known: readonly object[]) => {
-    const texts = new Set(known.map(textOf));
-    return (row: object): boolean => !texts.has(textOf(row));
-  };
   const rows = {
     accounts: [...places.keys()],
     postings,
-    commodities: commodities.filter(isNew(books.commodities)),
-    payees: payees.filter(isNew(books.payees)),
-    credit: credit.filter(isNew(books.credit)),
+    commodities: changed(commodities, books.commodities),
+    payees: changed(payees, books.payees),
+    credit: changed(credit, books.credit),
   };
   return { rows, unbooked: booked.unbooked };
+}
+
+/** The rows that are not among the known ones. */
+function changed<Row extends object>(rows: readonly Row[], known: readonly Row[]): Row[] {
+  const texts = new Set(known.map(textOf));
+  return rows.filter((row) => !texts.has(textOf(row)));
 }
 
 /** The same columns in the same order. */

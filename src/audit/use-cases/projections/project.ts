@@ -4,7 +4,7 @@ import { poll } from '../../../base/runtime/poll.ts';
 import { readCounters } from '../../../ledger/store/counters.ts';
 import { isDataError, isDenied } from '../../../ledger/store/database.ts';
 import type { LedgerReader } from '../../../ledger/store/ledger.ts';
-import { typesOfBooksAlone } from '../../../finance/rules/bookkeeping/book-step.ts';
+import { typesOfBooksAlone } from '../../rules/bookkeeping/book-step.ts';
 import { noteUnreadable } from '../../../payments/store/follow-ups.ts';
 import { type BookDifference, compareBooks } from '../../../ledger/store/book-rows.ts';
 import {

@@ -1,11 +1,11 @@
-import type { AgedItem } from '../../rules/bookkeeping/aging.ts';
+import type { AgedItem } from '../../../audit/rules/bookkeeping/aging.ts';
 import type { AccountMap } from '../../../base/values/account-map.ts';
-import { accounts } from '../../rules/bookkeeping/account.ts';
+import { accounts } from '../../../audit/rules/bookkeeping/account.ts';
 import { type Balance, Balances, type Entry, type Commodity } from '../../../base/values/entry.ts';
-import { ReopenedQuotes, type SkimmedEvent } from '../../rules/bookkeeping/reopened-quotes.ts';
-import { type Rates, type Valuation, valueOf } from '../../rules/bookkeeping/rates.ts';
-import { Bookkeeper } from '../../rules/bookkeeping/bookkeeper.ts';
-import { currencyIn } from '../../rules/bookkeeping/commodity.ts';
+import { ReopenedQuotes, type SkimmedEvent } from '../../../audit/rules/bookkeeping/reopened-quotes.ts';
+import { type Rates, type Valuation, valueOf } from '../../../audit/rules/bookkeeping/rates.ts';
+import { Bookkeeper } from '../../../audit/rules/bookkeeping/bookkeeper.ts';
+import { currencyIn } from '../../../audit/rules/bookkeeping/commodity.ts';
 import { decodeLeaf, type EventData, type RecordedEvent } from '../../../ledger/rules/event.ts';
 import { instantText, type Period } from '../../../base/values/period.ts';
 import { PayoutBatches, sweepName } from './payout-batches.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { projectNext, rebuildProjections } from '../../../../src/audit/use-cases/projections/project.ts';
 import { checkReadModels } from '../../../../src/audit/use-cases/verify/rows/check-rows.ts';
-import { anyBooks } from '../../../finance/rules/bookkeeping/any-books.ts';
+import { anyBooks } from '../../rules/bookkeeping/any-books.ts';
 import { createDatabase } from '../../../support/database.ts';
 import { appendAll } from '../../../support/log.ts';
 import { propertyRuns } from '../../../support/property-runs.ts';

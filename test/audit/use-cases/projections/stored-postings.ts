@@ -1,7 +1,7 @@
 import type { Entry } from '../../../../src/base/values/entry.ts';
 import { projectNext } from '../../../../src/audit/use-cases/projections/project.ts';
 import { createStreamMemory } from '../../../../src/audit/use-cases/projections/stream-memory.ts';
-import { entriesOf } from '../../../finance/rules/bookkeeping/support.ts';
+import { entriesOf } from '../../rules/bookkeeping/support.ts';
 import type { TestDatabase } from '../../../support/database.ts';
 import { allEvents } from '../../../support/invariants.ts';
 

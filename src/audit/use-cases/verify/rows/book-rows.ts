@@ -1,7 +1,7 @@
 import { isTriggeredStream } from '../../../../base/values/triggers/trigger.ts';
 import { type RecordedEvent, typesListing } from '../../../../ledger/rules/event.ts';
-import { bookStep, bookedTypes, typesOfBooksAlone } from '../../../../finance/rules/bookkeeping/book-step.ts';
-import { noBooks } from '../../../../finance/rules/bookkeeping/books-state.ts';
+import { bookStep, bookedTypes, typesOfBooksAlone } from '../../../rules/bookkeeping/book-step.ts';
+import { noBooks } from '../../../rules/bookkeeping/books-state.ts';
 import {
   findWrongBalances,
   findWrongBookState,

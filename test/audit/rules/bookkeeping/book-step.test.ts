@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Entry } from '../../../../src/base/values/entry.ts';
-import { accounts } from '../../../../src/finance/rules/bookkeeping/account.ts';
-import { bookedTypes, bookStep } from '../../../../src/finance/rules/bookkeeping/book-step.ts';
-import { noBooks } from '../../../../src/finance/rules/bookkeeping/books-state.ts';
+import { accounts } from '../../../../src/audit/rules/bookkeeping/account.ts';
+import { bookedTypes, bookStep } from '../../../../src/audit/rules/bookkeeping/book-step.ts';
+import { noBooks } from '../../../../src/audit/rules/bookkeeping/books-state.ts';
 import type { RecordedEvent } from '../../../../src/ledger/rules/event.ts';
 import { propertyRuns } from '../../../support/property-runs.ts';
 import { anyBooks } from './any-books.ts';
@@ -42,9 +42,10 @@ function inSteps(events: readonly RecordedEvent[], size: number): { entries: Ent
   return { entries, unbooked };
 }
 
+const debits = (entry: Entry, account: string): bigint =>
+  entry.moves.reduce((sum, { debit, atoms }) => sum + (debit === account ? atoms : 0n), 0n);
+
 function usedBy(entries: readonly Entry[]) {
-  const debits = (entry: Entry, account: string): bigint =>
-    entry.moves.reduce((sum, { debit, atoms }) => sum + (debit === account ? atoms : 0n), 0n);
   return new Map(
     entries.map((entry) => [
       entry.seq ?? 0,
@@ -66,9 +67,10 @@ test('the entries of a ledger are the same in steps of any length and as a whole
 });
 
 /** Without the currency and the names of accounts, which steps learn later than a bookkeeper who has read the whole ledger. */
-function withoutNames({ moves, accountName: _, ...entry }: Entry) {
+function withoutNames({ moves, ...entry }: Entry) {
   return {
     ...entry,
+    accountName: undefined,
     moves: moves.map(({ commodity, ...move }) => ({
       ...move,
       commodity: commodity.network === undefined ? 'credit' : commodity,
