@@ -249,6 +249,53 @@ create table tollbook.api_key (
 ) with (fillfactor=50);
 CREATE INDEX api_key_account ON tollbook.api_key USING btree (account_id);
 
+create table tollbook.balance_day (
+  generation integer not null,
+  account integer not null,
+  commodity integer not null,
+  day date not null,
+  debits numeric not null,
+  credits numeric not null,
+  constraint balance_day_pkey PRIMARY KEY (generation, account, commodity, day)
+) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.02);
+
+create table tollbook.book_account (
+  generation integer not null,
+  id integer not null,
+  name text collate "C" not null,
+  constraint book_account_pkey PRIMARY KEY (generation, id)
+);
+CREATE UNIQUE INDEX book_account_name ON tollbook.book_account USING btree (generation, name);
+
+create table tollbook.book_commodity (
+  generation integer not null,
+  id integer not null,
+  decimals integer not null,
+  key text collate "C" not null,
+  name text collate "C" not null,
+  tag text collate "C" not null,
+  symbol text collate "C" not null,
+  network text collate "C",
+  asset text collate "C",
+  constraint book_commodity_pkey PRIMARY KEY (generation, id)
+);
+
+create table tollbook.book_credit (
+  generation integer not null,
+  account_id bigint not null,
+  granted bigint not null,
+  bought bigint not null,
+  constraint book_credit_pkey PRIMARY KEY (generation, account_id)
+) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.02);
+
+create table tollbook.book_payee (
+  generation integer not null,
+  network text collate "C" not null,
+  address text collate "C" not null,
+  since bigint not null,
+  constraint book_payee_pkey PRIMARY KEY (generation, network, address)
+);
+
 create table tollbook.call (
   call_id bigint not null generated always as identity,
   service_id bigint not null,
@@ -670,6 +717,20 @@ create table tollbook.payout (
 CREATE INDEX payout_new ON tollbook.payout USING btree (expiry NULLS FIRST) WHERE ((status = 'open'::text) AND (transaction IS NULL));
 CREATE INDEX payout_sent ON tollbook.payout USING btree (due_at) WHERE ((status = 'open'::text) AND (transaction IS NOT NULL));
 
+create table tollbook.posting (
+  generation integer not null,
+  debit integer not null,
+  seq bigint not null,
+  credit integer not null,
+  commodity integer not null,
+  leg smallint not null,
+  category text collate "C" not null,
+  atoms numeric not null,
+  quote bytea,
+  constraint posting_pkey PRIMARY KEY (generation, seq, leg)
+);
+CREATE INDEX posting_quote ON tollbook.posting USING btree (generation, quote) WHERE (quote IS NOT NULL);
+
 create table tollbook.price_list (
   list_id bytea not null,
   offered_at timestamp with time zone not null,
@@ -705,6 +766,7 @@ create table tollbook.projection (
   seq bigint not null,
   is_active boolean not null,
   touched_at timestamp with time zone not null,
+  has_postings boolean not null default false,
   constraint projection_pkey PRIMARY KEY (generation)
 );
 CREATE UNIQUE INDEX projection_active ON tollbook.projection USING btree (is_active) WHERE is_active;
@@ -857,10 +919,11 @@ create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp w
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- ab0ee1f483b5ef14
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text, p_nonces text DEFAULT ''::text, p_refused text DEFAULT ''::text, p_unless_refused text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 97ae65ec3a2335d7
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- 00650efb599e06ac
+create function tollbook.apply_books(p_generation integer, p_books json) returns void language plpgsql volatile; -- d0fb29f0067e37c8
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json, p_books json DEFAULT NULL::json) returns boolean language plpgsql volatile security definer; -- fdadc0fed7c661ae
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.back_off(p_tries integer) returns interval language sql immutable; -- 2419fad76ab41085
-create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
+create function tollbook.begin_projection() returns integer language sql volatile security definer; -- 5a21f7ea27554f36
 create function tollbook.begin_prune_round(p_lease_ms integer) returns boolean language sql volatile security definer; -- a7b1c2111d3289b8
 create function tollbook.begin_round(p_kind text, p_queue text, p_key text, p_lease_ms integer) returns TABLE(round integer, payload json, ok_at timestamp with time zone, begun_at timestamp with time zone) language sql volatile security definer; -- 311e68920772cd1f
 create function tollbook.body_hash(p_body_id uuid) returns TABLE(sha256 text, bytes bigint) language sql stable security definer; -- ebfc5825169fd403
@@ -932,7 +995,7 @@ create function tollbook.open_user_account(p_user_id uuid) returns TABLE(account
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
 create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- efa957e0cd446738
-create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- 743955e99bfff384
+create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- 11235568522820b7
 create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- c8df42dac4c0e33d
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- d5421872f4b74cb3
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
@@ -987,10 +1050,24 @@ create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay
 create function tollbook.whole_number(p_text text) returns numeric language sql immutable; -- e5d972ffcfd38e58
 create function tollbook.worker_heartbeat(p_process uuid) returns void language sql volatile security definer; -- bb7c6b59113e9890
 
-create view audit.as_of with (security_invoker=true); -- How far audit.payment and audit.call have come. They follow the events within moments while a gateway runs. One row.
+create view audit.as_of with (security_invoker=true); -- How far audit.payment, audit.call, audit.posting and audit.balance have come. They follow the events within moments while a gateway runs. One row.
 --   seq bigint: The last event that they contain.
 --   last_seq bigint: The last event of the ledger.
 --   updated_at timestamp with time zone: When they were written last.
+create view audit.balance with (security_invoker=true); -- What was posted to each account on each day, and its balance at the end of that day. The sums of audit.posting. A day without postings to an account has no row: the balance is that of the last day before.
+--   day date: The day (UTC) on which the events were recorded.
+--   account text: An account of audit.posting.
+--   commodity text: What is counted, as in audit.posting.
+--   network text: The commodity's chain. Null: credit.
+--   asset text: The token's contract. Null: credit, or the chain's own coin.
+--   decimals integer: Those of the commodity.
+--   debit_atoms numeric: What was added on that day, in the smallest unit.
+--   credit_atoms numeric: What was taken on that day.
+--   closing_atoms numeric: All that was added less all that was taken up to the end of that day. Liabilities and income are below 0.
+--   debit numeric: What was added on that day, in tokens or units of the currency.
+--   credit numeric: What was taken on that day, in the same.
+--   closing numeric: The balance at the end of that day, in the same.
+--   derived_to bigint: The last event that the balances contain.
 create view audit.call with (security_invoker=true); -- Every call that a payment paid for. A read model, as audit.payment. Calls of triggers are the events call_triggered.
 --   call_id bigint: Its number.
 --   payment_seq bigint: Its payment: seq in audit.payment.
@@ -1043,6 +1120,23 @@ create view audit.payment with (security_invoker=true); -- Every payment that wa
 --   refunded_atoms numeric: How much of it was given back, in atoms.
 --   refunded numeric: The same in tokens.
 --   last_seq bigint: The last event that changed it.
+create view audit.posting with (security_invoker=true); -- Double-entry postings: an amount on the debit side of one account and the credit side of another. A read model, as audit.payment. Those of a payment: join audit.events_of by seq. Empty after an upgrade from a version without postings, until a gateway has built them.
+--   seq bigint: The event that caused it.
+--   leg smallint: Its number among the postings of that event, from 1.
+--   at timestamp with time zone: When that event was recorded.
+--   type text: The event's type.
+--   category text: What it is, as in the exports: payment, confirmation, delivery, refund, credit_use and others.
+--   debit text: The account that it is added to.
+--   credit text: The account that it is taken from.
+--   commodity text: What is counted, by its name in the journals, such as USDC-8453, or the currency of credit; CREDIT while no event has said that.
+--   network text: The commodity's chain. Null: credit.
+--   asset text: The token's contract. Null: credit, or the chain's own coin.
+--   decimals integer: Those of the commodity; credit has 6.
+--   atoms numeric: How much, above 0, in the smallest unit.
+--   amount numeric: The same in tokens, or in units of the currency.
+--   quote text: The payment that it is about: the stream of its events, as in audit.payment. Null: about no payment.
+--   counterparty text: Who the other party is: a payer, who got a refund or a sweep, who sent a transfer, a credit account such as account:7, or the account of a spend. Null: gas.
+--   derived_to bigint: The last event that the postings contain.
 create view audit.quote with (security_invoker=true); -- Every quote that is on record with its terms. Unpaid quotes may be only counted, by the events quotes_issued.
 --   seq bigint: Its event.
 --   at timestamp with time zone: When it was recorded: if it was only counted before, when it was paid.
@@ -1109,7 +1203,7 @@ grant execute on function identity.user_of_wallet(text,bigint,uuid,text,text) to
 grant execute on function tollbook.activate_projection(integer) to tollbook_writer;
 grant execute on function tollbook.append(smallint,uuid,bigint,bigint,json) to tollbook_writer;
 grant execute on function tollbook.append_uncontended(smallint,uuid,bigint,bigint,bytea,text,text,text,text,text,text,text,text,text,text,text,text,text,text,text,text,text) to tollbook_writer;
-grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json,json,json,json) to tollbook_writer;
+grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json,json,json,json,json) to tollbook_writer;
 grant execute on function tollbook.begin_projection() to tollbook_writer;
 grant execute on function tollbook.begin_prune_round(integer) to tollbook_writer;
 grant execute on function tollbook.begin_round(text,text,text,integer) to tollbook_writer;
@@ -1233,10 +1327,12 @@ grant usage on schema identity to tollbook_writer;
 grant usage on schema tollbook to tollbook_reader;
 grant usage on schema tollbook to tollbook_writer;
 grant select on table audit.as_of to tollbook_reader;
+grant select on table audit.balance to tollbook_reader;
 grant select on table audit.call to tollbook_reader;
 grant select on table audit.caller_nonce to tollbook_reader;
 grant select on table audit.event to tollbook_reader;
 grant select on table audit.payment to tollbook_reader;
+grant select on table audit.posting to tollbook_reader;
 grant select on table audit.quote to tollbook_reader;
 grant select on table audit.refusal to tollbook_reader;
 grant select on table audit.settlement to tollbook_reader;
@@ -1262,6 +1358,16 @@ grant select on table tollbook.alert to tollbook_writer;
 grant select on table tollbook.alert_sender to tollbook_reader;
 grant select on table tollbook.alert_sender to tollbook_writer;
 grant select on table tollbook.api_key to tollbook_writer;
+grant select on table tollbook.balance_day to tollbook_reader;
+grant select on table tollbook.balance_day to tollbook_writer;
+grant select on table tollbook.book_account to tollbook_reader;
+grant select on table tollbook.book_account to tollbook_writer;
+grant select on table tollbook.book_commodity to tollbook_reader;
+grant select on table tollbook.book_commodity to tollbook_writer;
+grant select on table tollbook.book_credit to tollbook_reader;
+grant select on table tollbook.book_credit to tollbook_writer;
+grant select on table tollbook.book_payee to tollbook_reader;
+grant select on table tollbook.book_payee to tollbook_writer;
 grant select on table tollbook.call to tollbook_reader;
 grant select on table tollbook.call to tollbook_writer;
 grant select on table tollbook.call_body to tollbook_writer;
@@ -1323,6 +1429,8 @@ grant select on table tollbook.payment to tollbook_reader;
 grant select on table tollbook.payment to tollbook_writer;
 grant select on table tollbook.payout to tollbook_reader;
 grant select on table tollbook.payout to tollbook_writer;
+grant select on table tollbook.posting to tollbook_reader;
+grant select on table tollbook.posting to tollbook_writer;
 grant select on table tollbook.price_list to tollbook_reader;
 grant select on table tollbook.price_list to tollbook_writer;
 grant select on table tollbook.price_window to tollbook_reader;

@@ -47,7 +47,7 @@ comment on function audit.events_of is 'The events of one stream, which it finds
 create or replace view audit.as_of with (security_invoker) as
 select projection.seq, (select max(lane.seq) from tollbook.lane) as last_seq, projection.touched_at as updated_at
 from tollbook.projection where projection.is_active;
-comment on view audit.as_of is 'How far audit.payment and audit.call have come. They follow the events within moments while a gateway runs. One row.';
+comment on view audit.as_of is 'How far audit.payment, audit.call, audit.posting and audit.balance have come. They follow the events within moments while a gateway runs. One row.';
 comment on column audit.as_of.seq is 'The last event that they contain.';
 comment on column audit.as_of.last_seq is 'The last event of the ledger.';
 comment on column audit.as_of.updated_at is 'When they were written last.';
@@ -219,5 +219,75 @@ comment on column audit.settlement.reason is 'Why it failed or is unknown: a cod
 comment on column audit.settlement.evidence is 'Of payment_settled who says so: facilitator, chain or operator. Of operator_settlement_resolved what the operator wrote.';
 comment on column audit.settlement.paid is 'Of operator_settlement_resolved: what the operator decided.';
 comment on column audit.settlement.operator is 'Of operator_settlement_resolved: who.';
+
+create or replace view audit.posting with (security_invoker) as
+select posting.seq, posting.leg, event.at, event.type, posting.category, debited.name as debit, credited.name as credit,
+  commodity.name as commodity, commodity.network, commodity.asset, commodity.decimals, posting.atoms,
+  audit.tokens(posting.atoms, commodity.decimals) as amount,
+  case when posting.quote is not null then tollbook.stream_name(posting.quote)
+    when posting.category in ('payment', 'confirmation', 'reversal', 'delivery', 'dead_letter', 'requeue', 'refund') then tollbook.stream_name(event.stream) end as quote,
+  -- a subquery, so that only those who ask for it pay for it
+  case when posting.category not in ('gas', 'gas_reversal') then (
+    select coalesce(fact.refunded_to, 'account:' || fact.account_id, fact.swept_to, fact.received_from, fact.commitment, (
+      select coalesce(json.data->'payment'->>'payer', json.data->>'payer', json.data->>'received_from') from tollbook.event start
+      cross join lateral (select audit.json_of(start.data) as data offset 0) as json
+      where start.stream = event.stream and start.version <= event.version
+        and start.type in ('settlement_started', 'payment_recovered', 'operator_transfer_recorded')
+      order by start.version desc limit 1))
+    from jsonb_to_record(audit.json_of(event.data)) as fact(refunded_to text, account_id text, swept_to text, received_from text, commitment text)
+  ) end as counterparty,
+  projection.seq as derived_to
+from tollbook.projection
+join tollbook.posting on posting.generation = projection.generation
+join tollbook.event on event.lane_id = 1 and event.seq = posting.seq
+join tollbook.book_account debited on debited.generation = posting.generation and debited.id = posting.debit
+join tollbook.book_account credited on credited.generation = posting.generation and credited.id = posting.credit
+join tollbook.book_commodity commodity on commodity.generation = posting.generation and commodity.id = posting.commodity
+where projection.is_active and projection.has_postings;
+comment on view audit.posting is 'Double-entry postings: an amount on the debit side of one account and the credit side of another. A read model, as audit.payment. Those of a payment: join audit.events_of by seq. Empty after an upgrade from a version without postings, until a gateway has built them.';
+comment on column audit.posting.seq is 'The event that caused it.';
+comment on column audit.posting.leg is 'Its number among the postings of that event, from 1.';
+comment on column audit.posting.at is 'When that event was recorded.';
+comment on column audit.posting.type is 'The event''s type.';
+comment on column audit.posting.category is 'What it is, as in the exports: payment, confirmation, delivery, refund, credit_use and others.';
+comment on column audit.posting.debit is 'The account that it is added to.';
+comment on column audit.posting.credit is 'The account that it is taken from.';
+comment on column audit.posting.commodity is 'What is counted, by its name in the journals, such as USDC-8453, or the currency of credit; CREDIT while no event has said that.';
+comment on column audit.posting.network is 'The commodity''s chain. Null: credit.';
+comment on column audit.posting.asset is 'The token''s contract. Null: credit, or the chain''s own coin.';
+comment on column audit.posting.decimals is 'Those of the commodity; credit has 6.';
+comment on column audit.posting.atoms is 'How much, above 0, in the smallest unit.';
+comment on column audit.posting.amount is 'The same in tokens, or in units of the currency.';
+comment on column audit.posting.quote is 'The payment that it is about: the stream of its events, as in audit.payment. Null: about no payment.';
+comment on column audit.posting.counterparty is 'Who the other party is: a payer, who got a refund or a sweep, who sent a transfer, a credit account such as account:7, or the account of a spend. Null: gas.';
+comment on column audit.posting.derived_to is 'The last event that the postings contain.';
+
+create or replace view audit.balance with (security_invoker) as
+select day.day, account.name as account, commodity.name as commodity, commodity.network, commodity.asset, commodity.decimals,
+  day.debits as debit_atoms, day.credits as credit_atoms,
+  sum(day.debits - day.credits) over until_day as closing_atoms,
+  audit.tokens(day.debits, commodity.decimals) as debit, audit.tokens(day.credits, commodity.decimals) as credit,
+  audit.tokens(sum(day.debits - day.credits) over until_day, commodity.decimals) as closing,
+  projection.seq as derived_to
+from tollbook.projection
+join tollbook.balance_day day on day.generation = projection.generation
+join tollbook.book_account account on account.generation = day.generation and account.id = day.account
+join tollbook.book_commodity commodity on commodity.generation = day.generation and commodity.id = day.commodity
+where projection.is_active and projection.has_postings
+window until_day as (partition by account.name, commodity.name order by day.day);
+comment on view audit.balance is 'What was posted to each account on each day, and its balance at the end of that day. The sums of audit.posting. A day without postings to an account has no row: the balance is that of the last day before.';
+comment on column audit.balance.day is 'The day (UTC) on which the events were recorded.';
+comment on column audit.balance.account is 'An account of audit.posting.';
+comment on column audit.balance.commodity is 'What is counted, as in audit.posting.';
+comment on column audit.balance.network is 'The commodity''s chain. Null: credit.';
+comment on column audit.balance.asset is 'The token''s contract. Null: credit, or the chain''s own coin.';
+comment on column audit.balance.decimals is 'Those of the commodity.';
+comment on column audit.balance.debit_atoms is 'What was added on that day, in the smallest unit.';
+comment on column audit.balance.credit_atoms is 'What was taken on that day.';
+comment on column audit.balance.closing_atoms is 'All that was added less all that was taken up to the end of that day. Liabilities and income are below 0.';
+comment on column audit.balance.debit is 'What was added on that day, in tokens or units of the currency.';
+comment on column audit.balance.credit is 'What was taken on that day, in the same.';
+comment on column audit.balance.closing is 'The balance at the end of that day, in the same.';
+comment on column audit.balance.derived_to is 'The last event that the balances contain.';
 
 grant execute on function audit.is_readable, audit.json_of, audit.tokens, audit.time_of, audit.events_of to tollbook_reader;

@@ -6,11 +6,54 @@ create or replace function tollbook.hex_text(p_bytes bytea) returns text languag
   select '0x' || encode(p_bytes, 'hex')
 $$;
 
+-- The postings of a step, and what the next step needs. Called by apply_projection, whose plans and lock it has. The accounts of
+-- postings are places, from 1, in the list of accounts.
+create or replace function tollbook.apply_books(p_generation int, p_books json) returns void
+language plpgsql volatile set search_path = tollbook, pg_temp as $$
+declare
+  ids int[];
+begin
+  insert into book_account (generation, id, name)
+  select p_generation, (select coalesce(max(id), 0) from book_account where generation = p_generation) + row_number() over (order by place), name
+  from json_array_elements_text(p_books->'accounts') with ordinality as used(name, place)
+  where not exists (select from book_account known where known.generation = p_generation and known.name = used.name);
+  select array_agg(known.id order by used.place) into ids
+  from json_array_elements_text(p_books->'accounts') with ordinality as used(name, place)
+  join book_account known on known.generation = p_generation and known.name = used.name;
+  insert into book_commodity (generation, id, decimals, key, name, tag, symbol, network, asset)
+  select p_generation, c.* from json_to_recordset(p_books->'commodities') as c(
+    id int, decimals int, key text, name text, tag text, symbol text, network text, asset text)
+  -- only the currency of credit, which no event may have said at first
+  on conflict (generation, id) do update set name = excluded.name, tag = excluded.tag, symbol = excluded.symbol;
+  insert into book_payee (generation, network, address, since)
+  select p_generation, p.* from json_to_recordset(p_books->'payees') as p(network text, address text, since bigint);
+  insert into book_credit (generation, account_id, granted, bought)
+  select p_generation, c.* from json_to_recordset(p_books->'credit') as c(account_id bigint, granted bigint, bought bigint)
+  on conflict (generation, account_id) do update set granted = excluded.granted, bought = excluded.bought;
+  with given as materialized (
+    select seq, leg, day, category, ids[debit] as debit, ids[credit] as credit, commodity, atoms, quote
+    from json_to_recordset(p_books->'postings') as p(seq bigint, leg smallint, day date, category text, debit int, credit int,
+      commodity int, atoms numeric, quote text)
+  ), posted as (
+    insert into posting (generation, debit, seq, credit, commodity, leg, category, atoms, quote)
+    select p_generation, debit, seq, credit, commodity, leg, category, atoms, stream_key(quote) from given
+  ), sides as (
+    select debit as account, commodity, day, atoms as debits, 0 as credits from given
+    union all
+    select credit, commodity, day, 0, atoms from given
+  )
+  insert into balance_day as old (generation, account, commodity, day, debits, credits)
+  select p_generation, account, commodity, day, sum(debits), sum(credits) from sides group by account, commodity, day
+  on conflict (generation, account, commodity, day) do update set
+    debits = old.debits + excluded.debits, credits = old.credits + excluded.credits;
+end $$;
+
 -- Writes what the events after p_from up to p_to have changed and moves the generation's cursor there. False, with nothing
 -- changed, where the cursor is elsewhere, or p_to is beyond the last event. Rows of payments and calls are complete; those of
--- accounts and usage are added, and must not be added twice.
+-- accounts and usage are added, and must not be added twice. A gateway of an earlier version gives no postings: the
+-- generation is without them then, and one of this version builds another.
 create or replace function tollbook.apply_projection(p_generation int, p_from bigint, p_to bigint, p_payments json, p_calls json,
-  p_accounts json, p_usage json, p_completions json)
+  p_accounts json, p_usage json, p_completions json, p_books json default null)
 returns boolean language plpgsql volatile security definer set search_path = tollbook, pg_temp
 -- Always the same plan of index look-ups, also when it was made for empty tables. Planned for each step, as PostgreSQL would choose,
 -- the statement below took as long to plan as to write fifty payments.
@@ -126,7 +169,8 @@ begin
   on conflict (generation, account_id, seq) do update set status = excluded.status, prompt_tokens = excluded.prompt_tokens,
     completion_tokens = excluded.completion_tokens, cached_tokens = excluded.cached_tokens, cost = excluded.cost
     where (old.status, old.cost) is distinct from (excluded.status, excluded.cost);
-  update projection set seq = p_to, touched_at = clock() where generation = p_generation;
+  if p_books is not null then perform apply_books(p_generation, p_books); end if;
+  update projection set seq = p_to, touched_at = clock(), has_postings = has_postings and p_books is not null where generation = p_generation;
   return true;
 end $$;
 
@@ -174,7 +218,8 @@ end $$;
 -- Starts another generation; returns its number.
 create or replace function tollbook.begin_projection() returns int
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  insert into projection select max(generation) + 1, 0, false, clock() from projection returning generation
+  insert into projection (generation, seq, is_active, touched_at, has_postings)
+  select max(generation) + 1, 0, false, clock(), true from projection returning generation
 $$;
 
 -- Makes a generation the active one, where it has caught up with it; returns the one it replaced, null where it has not.

@@ -226,9 +226,27 @@ begin
   ), completions as (
     delete from completion where (generation, account_id, seq) in (
       select generation, account_id, seq from completion where generation = any (obsolete) limit p_max) returning 1
+  ), postings as (
+    delete from posting where (generation, seq, leg) in (
+      select generation, seq, leg from posting where generation = any (obsolete) limit p_max) returning 1
+  ), balances as (
+    delete from balance_day where ctid in (
+      select ctid from balance_day where generation = any (obsolete) limit p_max) returning 1
+  ), book_accounts as (
+    delete from book_account where (generation, id) in (
+      select generation, id from book_account where generation = any (obsolete) limit p_max) returning 1
+  ), book_credits as (
+    delete from book_credit where (generation, account_id) in (
+      select generation, account_id from book_credit where generation = any (obsolete) limit p_max) returning 1
+  ), book_commodities as (
+    delete from book_commodity where generation = any (obsolete)
+  ), book_payees as (
+    delete from book_payee where generation = any (obsolete)
   )
   select (select count(*) from payments) + (select count(*) from calls) + (select count(*) from accounts)
-    + (select count(*) from days) + (select count(*) from usage) + (select count(*) from completions) into pruned;
+    + (select count(*) from days) + (select count(*) from usage) + (select count(*) from completions)
+    + (select count(*) from postings) + (select count(*) from balances) + (select count(*) from book_accounts)
+    + (select count(*) from book_credits) into pruned;
   if pruned = 0 then delete from projection where generation = any (obsolete); end if;
   return pruned;
 end $$;

@@ -166,7 +166,8 @@ type Row = Readonly<Record<string, unknown>>;
 async function ask(database: TestDatabase, number: number): Promise<Row[]> {
   const text = queries[number - 1]!.replace('0xTRANSACTION', hex32Of('transaction 0'))
     .replace('0xCALLER', caller)
-    .replace("'NONCE'", "'once'");
+    .replace("'NONCE'", "'once'")
+    .replace("'DAY'", "'2100-01-01'");
   return database.asOwner(async (reader) => {
     await reader.query(`set role ${readerRole}`);
     return (await reader.query<Row>(text)).rows;
@@ -204,10 +205,9 @@ test("a reader's twenty questions get the answers that the ledger's events have"
     }),
     [recovered.stream, nameOf(8).payer, '3.264000', 'USDC', null],
   ]);
-  expect(answer(2, 'quote', 'state', 'refunded')).toEqual([
-    [streamOf(dead), 'dead_lettered', '0.000000'],
-    [streamOf(refunded), 'refunded', '0.001000'],
-    [recovered.stream, 'settled', '0.000000'],
+  expect(answer(2, 'quote', 'account', 'payer', 'owed', 'commodity')).toEqual([
+    [streamOf(dead), 'Liabilities:RefundsDue', nameOf(2).payer, '0.003000', 'USDC-84532'],
+    [recovered.stream, 'Liabilities:RefundsDue', nameOf(8).payer, '3.264000', 'USDC-84532'],
   ]);
   expect(answer(3, 'quote', 'due', 'symbol', 'why')).toEqual([
     [streamOf(dead), '0.003000', 'USDC', 'dead_lettered'],
@@ -220,11 +220,12 @@ test("a reader's twenty questions get the answers that the ledger's events have"
     [otherCaller, '1', '1'],
     [null, '4', '0'],
   ]);
-  expect(answer(7, 'job_index', 'payments', 'paid', 'refunded', 'kept')).toEqual([
-    ['0', '3', '0.003000', '0.001000', '0.002000'],
-    ['1', '2', '0.004000', '0.000000', '0.004000'],
-    ['2', '2', '0.006000', '0.000000', '0.006000'],
-    [null, '1', '3.264000', '0.000000', '3.264000'],
+  expect(answer(7, 'account', 'earned', 'commodity')).toEqual([
+    ['Income:Chat:SpendAuthorizations', '1000000', 'SPEND-84532'],
+    ['Income:Chat:Unknown', '-0.000100', 'CREDIT'],
+    ['Income:Jobs:1:0', '0.002000', 'USDC-84532'],
+    ['Income:Jobs:1:1', '0.004000', 'USDC-84532'],
+    ['Income:Jobs:1:2', '0.003000', 'USDC-84532'],
   ]);
   expect(answer(8, 'quote', 'state', 'amount')).toEqual([
     [streamOf(unknown), 'settlement_unknown', '0.002000'],
@@ -235,11 +236,23 @@ test("a reader's twenty questions get the answers that the ledger's events have"
   expect(answer(10, 'operator', 'quote', 'call_id', 'attempts', 'status')).toEqual([
     ['ada', streamOf(requeued), '4', 2, 'completed'],
   ]);
+  const balances = answer(11, 'account', 'closing', 'commodity').map(([account, closing, commodity]) => ({
+    account: String(account),
+    closing: Number(closing),
+    commodity: String(commodity),
+  }));
+  for (const [, ofOne] of Map.groupBy(balances, ({ commodity }) => commodity))
+    expect(ofOne.reduce((sum, { closing }) => sum + Math.round(closing * 1e6), 0)).toBe(0);
   expect(
-    answer(11, 'call_id')
-      .map(([id]) => Number(id))
-      .toSorted((a, b) => a - b),
-  ).toEqual([1, 2, 4, 6, 8]);
+    balances.flatMap(({ account, closing }) =>
+      account.startsWith('Liabilities:') ? [[account, closing]] : [],
+    ),
+  ).toEqual([
+    ['Liabilities:PrepaidCredit:Bought', -0.0001],
+    ['Liabilities:PrepaidCredit:Granted', -2.499_699],
+    ['Liabilities:RefundsDue', -3.267],
+    ['Liabilities:Undelivered', 0],
+  ]);
   expect(answer(12, 'transaction', 'refused_with', 'state', 'refund_due')).toEqual([
     [eventExamples.payment_recovered.transaction, 'caller_not_permitted', 'settled', 'recovered'],
   ]);

@@ -5,7 +5,7 @@ import { helpOf } from '../../base/terminal/command.ts';
 import { fail, notDone, say } from '../../base/terminal/terminal.ts';
 import { ConfigError } from '../../base/config/mistakes.ts';
 import { programVersion } from '../version.ts';
-import { BooksError } from '../../finance/rules/bookkeeping/books-error.ts';
+import { BooksError } from '../../audit/rules/bookkeeping/books-error.ts';
 
 const allExits: OwnExits = {
   finding: 'a break that no operator has explained, or tampering',

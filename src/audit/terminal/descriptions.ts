@@ -13,5 +13,9 @@ export const auditCommands = {
   },
   'projections rebuild': {
     summary: 'rebuilds the read models of finance from the events while the gateway runs',
+    notes: [
+      'it compares the rebuilt postings and balances with the former ones, both ways, and names the first differences',
+    ],
+    exits: { finding: 'the former postings or balances were not those of the events; the rebuilt ones are' },
   },
 } satisfies Readonly<Record<string, CommandDescription>>;

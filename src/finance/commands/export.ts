@@ -9,7 +9,7 @@ import { readAccountMap } from '../../base/config/account-map.ts';
 import { writeBooks } from '../use-cases/books/format.ts';
 import { exportLines } from '../use-cases/books/export-leaves.ts';
 import { type BookFormat, bookFormats, isBookFormat } from '../../base/values/format.ts';
-import { readRates } from '../rules/bookkeeping/rates.ts';
+import { readRates } from '../../audit/rules/bookkeeping/rates.ts';
 import { parseInstant, type Period } from '../../base/values/period.ts';
 import { utc } from '../../base/values/time-zone.ts';
 import type { ClosedPeriod } from '../rules/periods/periods.ts';

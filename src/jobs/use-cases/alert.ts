@@ -12,11 +12,11 @@ export function alertOf(event: RecordedEvent): QueuedAlert {
   return { id: `tollbook-${seq}`, kind: type, subject: String(seq), status: 'firing', text, details };
 }
 
-/** The alert for an event that a worker could not read. */
+/** The alert for an event that a worker could not read or book. */
 export function unreadableAlert({ seq, stream }: Pick<RecordedEvent, 'seq' | 'stream'>): QueuedAlert {
   const text =
-    `Event ${seq} of the stream ${stream} cannot be read by this version, so what follows from it is not done and the read models pass ` +
-    `over its stream. If a newer version wrote it, update every gateway and run \`tollbook projections rebuild\`; else another ` +
+    `Event ${seq} of the stream ${stream} cannot be read by this version, or contradicts the events before it, so what follows from it is ` +
+    `not done and the read models pass over it. If a newer version wrote it, update every gateway and run \`tollbook projections rebuild\`; else another ` +
     `program has appended it with the gateway's role.`;
   const of = { id: `tollbook-unreadable-${seq}`, kind: 'unreadable_event', subject: String(seq) };
   return { ...of, status: 'firing', text, details: { seq, stream } };

@@ -124,7 +124,7 @@ export interface EventDescriptor {
   readonly uniqueness: 'claims' | 'releases' | 'none';
   /** The two sides of the credit that it moves: the amount is its `amount_micros`. */
   readonly credit: readonly [from: CreditSide, to: CreditSide] | 'none';
-  /** `posts`: it may move money in the books. `context`: later postings depend on it. Handled in finance/rules/bookkeeping. */
+  /** `posts`: it may move money in the books. `context`: later postings depend on it. Handled in audit/rules/bookkeeping. */
   readonly bookkeeping: 'posts' | 'context' | 'none';
   /** When it changes a quote that the books had closed: always, after a failed settlement, or after a completed call. */
   readonly reopens: 'always' | 'after_failure' | 'after_completion' | 'none';

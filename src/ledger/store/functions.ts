@@ -35,7 +35,10 @@ export interface Signature {
 /** Signatures of our SQL functions in the schema `tollbook`; a test compares them with the database. */
 export const functionSignatures = {
   activate_projection: { takes: [int], returns: nullable(int) },
-  apply_projection: { takes: [int, bigint, bigint, json, json, json, json, json], returns: boolean },
+  apply_projection: {
+    takes: [int, bigint, bigint, json, json, json, json, json, nullable(json)],
+    returns: boolean,
+  },
   begin_projection: { takes: [], returns: int },
   begin_prune_round: { takes: [int], returns: boolean },
   begin_round: {

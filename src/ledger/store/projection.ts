@@ -1,5 +1,7 @@
+import { sql } from 'kysely';
 import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../rules/event.ts';
+import type { BookRows } from './book-rows.ts';
 import { queriesOn } from './database.ts';
 import { callFunction } from './functions.ts';
 
@@ -59,6 +61,8 @@ export interface WithdrawnCall {
 export interface Projection {
   readonly generation: number;
   readonly seq: number;
+  /** False: a version before postings began or moved it. It gets none, since those of some events would be missing. */
+  readonly hasPostings: boolean;
 }
 
 /**
@@ -68,7 +72,7 @@ export interface Projection {
 export async function readProjection(pool: pg.Pool, generation?: number): Promise<Projection> {
   const row = await queriesOn(pool)
     .selectFrom('tollbook.projection')
-    .select(['generation', 'seq'])
+    .select(['generation', 'seq', 'has_postings as hasPostings'])
     .where(({ eb, ref }) => (generation === undefined ? ref('is_active') : eb('generation', '=', generation)))
     .executeTakeFirst();
   if (!row) throw new Error(`there is no generation ${generation ?? ''} of the read models: it was pruned`);
@@ -80,11 +84,12 @@ export interface ProjectedTypes {
   readonly payments: readonly string[];
   readonly credit: readonly string[];
   readonly usage: readonly string[];
+  readonly books: readonly string[];
 }
 
 /**
  * Of the next `max` events, those that the read models need, in order: every event of a stream whose payments or completions change, and the
- * events that move credit. Undefined if there is no next event.
+ * events that move credit or other money. Undefined if there is no next event.
  */
 export async function readNext(
   pool: pg.Pool,
@@ -105,7 +110,7 @@ export async function readNext(
         where lane_id = 1 and seq > $1 and seq <= step.last
           and ((type = any ($4::text[])) or (stream in (select stream from touched)) is true)
         order by seq) event on true`,
-    values: [afterSeq, max, [...types.payments, ...types.usage], types.credit],
+    values: [afterSeq, max, [...types.payments, ...types.usage], [...types.credit, ...types.books]],
   });
   const last = rows[0]?.last;
   if (last === undefined || last === null) return undefined;
@@ -158,7 +163,7 @@ export async function readLeavesUpTo(
 /** Writes rows and moves the generation's cursor, in one transaction. False, with nothing written, if the cursor is elsewhere. */
 export function applyProjection(
   pool: pg.Pool,
-  { generation, seq }: Projection,
+  { generation, seq }: Pick<Projection, 'generation' | 'seq'>,
   last: number,
   {
     payments,
@@ -166,6 +171,7 @@ export function applyProjection(
     accounts,
     usage,
     completions,
+    books,
   }: {
     readonly payments: readonly PaymentRow[];
     readonly calls: readonly (CallRow | WithdrawnCall)[];
@@ -173,10 +179,23 @@ export function applyProjection(
     readonly accounts: readonly AccountCredit[];
     readonly usage: readonly UsageRow[];
     readonly completions: readonly CompletionRow[];
+    /** Null: the generation has no postings. */
+    readonly books: BookRows | null;
   },
 ): Promise<boolean> {
   const rows = [payments, calls, accounts, usage, completions] as const;
-  return callFunction(pool, 'apply_projection', [generation, seq, last, ...rows]);
+  return callFunction(pool, 'apply_projection', [generation, seq, last, ...rows, books]);
+}
+
+/** Whether a generation with postings is being built, or was within the last minute. */
+export async function isBuildingPostings(pool: pg.Pool): Promise<boolean> {
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.projection')
+    .select('generation')
+    .where('has_postings', '=', true)
+    .where('touched_at', '>', sql<Date>`now() - interval '1 minute'`)
+    .executeTakeFirst();
+  return row !== undefined;
 }
 
 /** Starts another generation; returns its number. */

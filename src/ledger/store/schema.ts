@@ -19,6 +19,7 @@ import {
   uuid,
   type ValueOf,
 } from './columns.ts';
+import { bookTables } from './book-schema.ts';
 import { callTables, callbackTables } from './call-schema.ts';
 import { keyTables } from './key-schema.ts';
 import { operatorTables } from './operator-schema.ts';
@@ -265,6 +266,7 @@ export const ledgerTables = {
     seq: bigint,
     is_active: boolean,
     touched_at: timestamp,
+    has_postings: boolean,
   },
   'tollbook.prune_sum': { round: bigint, kind: text, count: bigint, before: timestamp },
   'tollbook.rate_window': { subject: text, hits: bigints, day: date, day_hits: int, refused_at: bigint },
@@ -323,6 +325,7 @@ export const ledgerTables = {
     due_at: timestamp,
   },
   'tollbook.worker_process': { process_id: uuid, heartbeat_at: timestamp },
+  ...bookTables,
   ...priceTables,
   ...callbackTables,
   ...keyTables,

@@ -9,6 +9,7 @@ export interface RowSnapshot {
   readonly generation: number;
   /** The last event that it includes. */
   readonly seq: number;
+  readonly hasPostings: boolean;
   /** The last event of the ledger. */
   readonly head: number;
 }
@@ -38,9 +39,11 @@ export async function withStoredRows<T>(
     await client.query('begin isolation level repeatable read read only');
     // a sum over millions of rows
     await client.query(`set local statement_timeout = '10min'`);
+    // a page of rows is compared faster than its statement is compiled
+    await client.query('set local jit = off');
     await client.query(`set local idle_in_transaction_session_timeout = '1min'`);
-    const { rows } = await client.query<{ generation: number; seq: number; head: number }>(
-      `select generation, seq, (select coalesce(max(seq), 0) from tollbook.event where lane_id = 1) as head
+    const { rows } = await client.query<Omit<RowSnapshot, 'client'>>(
+      `select generation, seq, has_postings as "hasPostings", (select coalesce(max(seq), 0) from tollbook.event where lane_id = 1) as head
         from tollbook.projection where is_active`,
     );
     const [active] = rows;

@@ -47,9 +47,25 @@ const nothing: CreditParts = { granted: 0n, bought: 0n };
  * credit back first. A correction returns the credit used last: bought before granted. A hold takes from neither.
  */
 export class CreditOrder {
-  readonly #accounts = new Map<number, CreditParts>();
+  readonly #accounts: Map<number, CreditParts>;
   /** The captures that a correction may follow: those of recovered completions, by stream. */
   readonly #correctable = new Map<string, CreditParts>();
+
+  /** @param accounts what accounts have by earlier events */
+  constructor(accounts: Iterable<readonly [accountId: number, parts: CreditParts]> = []) {
+    this.#accounts = new Map(accounts);
+  }
+
+  /** Those that have or had credit. */
+  list(): Iterable<readonly [accountId: number, parts: CreditParts]> {
+    return this.#accounts;
+  }
+
+  /** What an earlier capture of a recovered completion used; undefined: that was corrected since. */
+  recallCapture(stream: string, used: CreditParts | undefined): void {
+    if (used) this.#correctable.set(stream, used);
+    else this.#correctable.delete(stream);
+  }
 
   /** The parts that the next event moves; neither is below zero. `isRecovered`: it is of a completion whose process had ended. */
   apply({ type, stream, data }: MovedCredit, isRecovered: boolean): CreditParts {

@@ -8,13 +8,19 @@ const reportEvery = 100_000;
 
 export async function run(): Promise<ExitCode> {
   let reported = 0;
-  const events = await withLedger(({ pool }) =>
-    rebuildProjections(pool, eventsAtOnce, (seq) => {
-      if (seq - reported < reportEvery) return;
-      reported = seq;
-      fail(`${seq} events`);
+  const { seq, differences } = await withLedger(({ pool }) =>
+    rebuildProjections(pool, eventsAtOnce, (done) => {
+      if (done - reported < reportEvery) return;
+      reported = done;
+      fail(`${done} events`);
     }),
   );
-  say(`The read models were rebuilt from ${events} events.`);
-  return exitCodes.done;
+  say(`The read models were rebuilt from ${seq} events.`);
+  if (differences.length === 0) return exitCodes.done;
+  fail(
+    'The former postings or balances were not those of the events; the rebuilt ones are. Find out who has changed them. The first differences:',
+  );
+  for (const { table, isOfFormer, row } of differences)
+    fail(`${isOfFormer ? 'only before' : 'only now'}: ${table} ${JSON.stringify(row)}`);
+  return exitCodes.finding;
 }

@@ -1,21 +1,31 @@
 import type pg from 'pg';
 import { decodeLeaf, isUnreadable, typesListing } from '../../../ledger/rules/event.ts';
-import { isTriggeredStream } from '../../../base/values/triggers/trigger.ts';
 import { poll } from '../../../base/runtime/poll.ts';
 import { readCounters } from '../../../ledger/store/counters.ts';
 import { isDataError, isDenied } from '../../../ledger/store/database.ts';
 import type { LedgerReader } from '../../../ledger/store/ledger.ts';
+import { typesOfBooksAlone } from '../../rules/bookkeeping/book-step.ts';
 import { noteUnreadable } from '../../../payments/store/follow-ups.ts';
+import { type BookDifference, compareBooks } from '../../../ledger/store/book-rows.ts';
 import {
   activateProjection,
   applyProjection,
   beginProjection,
+  isBuildingPostings,
   type Projection,
   readNext,
   readNextSeq,
   readProjection,
   pruneProjections,
 } from '../../../ledger/store/projection.ts';
+import {
+  bookRowsOf,
+  completeStep,
+  dependsOnStream,
+  isTransfer,
+  readBooks,
+  type StepRead,
+} from './book-model.ts';
 import { completionRowsOf, accountCreditOf, paymentRowsOf } from './read-model.ts';
 import { createStreamMemory, type StreamMemory } from './stream-memory.ts';
 import { usageChanges } from './usage-model.ts';
@@ -26,6 +36,7 @@ const types = {
   payments: typesListing('readModels', 'payments'),
   credit: typesListing('readModels', 'credit'),
   usage: typesListing('readModels', 'usage'),
+  books: typesOfBooksAlone,
 };
 const creditTypes: ReadonlySet<string> = new Set(types.credit);
 
@@ -41,7 +52,8 @@ export interface ProjectOptions {
  * applied: 0 if there was none, or if another process has applied them (compare-and-swap on the position).
  *
  * If an event cannot be read, fewer are tried, down to that event alone: it is passed over, and the operator gets an alert.
- * One event must not stop the read models; the next event of its stream is passed over too.
+ * One event must not stop the read models; the next event of its stream is passed over too. An event that contradicts those before it
+ * gets the same alert, and no postings.
  */
 export async function projectNext(pool: pg.Pool, max: number, options: ProjectOptions = {}): Promise<number> {
   const projection = await readProjection(pool, options.generation);
@@ -64,28 +76,41 @@ async function project(
   const { last } = next;
   const events = next.leaves.map(decodeLeaf);
   const ofCredit = events.filter(({ type }) => creditTypes.has(type));
-  const streams = await memory.complete(
-    pool,
-    events.filter(
-      ({ type, stream }) => (!creditTypes.has(type) || isChat(stream)) && !isTriggeredStream(stream),
-    ),
-    last,
-  );
-  const [chats = [], quotes = []] = [true, false].map((wanted) =>
-    streams.filter(([first]) => isChat(first?.stream ?? '') === wanted),
-  );
+  const streams = await memory.complete(pool, events.filter(dependsOnStream), last);
+  const {
+    chats = [],
+    transfers: _,
+    quotes = [],
+  } = Object.groupBy(streams, ([first]) => kindOf(first?.stream ?? ''));
   const rows = quotes.map(paymentRowsOf);
+  const { generation, seq: after } = projection;
+  const booked = projection.hasPostings
+    ? await bookNext(pool, { generation, after, last, events, streams })
+    : undefined;
   const isOurs = await applyProjection(pool, projection, last, {
     payments: rows.flatMap(({ payments }) => payments),
     calls: rows.flatMap(({ calls, withdrawn }) => [...calls, ...withdrawn]),
     accounts: accountCreditOf(ofCredit),
     usage: usageChanges(chats, projection.seq),
     completions: completionRowsOf(chats),
+    books: booked?.rows ?? null,
   });
-  return isOurs ? last - projection.seq : 0;
+  if (!isOurs) return 0;
+  for (const seq of booked?.unbooked ?? []) await noteUnreadable(pool, seq);
+  return last - projection.seq;
 }
 
-const isChat = (stream: string): boolean => stream.startsWith('chat:');
+function kindOf(stream: string): 'chats' | 'transfers' | 'quotes' {
+  if (stream.startsWith('chat:')) return 'chats';
+  return isTransfer(stream) ? 'transfers' : 'quotes';
+}
+
+async function bookNext(pool: pg.Pool, read: StepRead) {
+  const step = await completeStep(pool, read);
+  return bookRowsOf(await readBooks(pool, read.generation, step), step);
+}
+
+const nothingBooked = { accounts: [], postings: [], commodities: [], payees: [], credit: [] };
 
 /** Leaves out the next event, which cannot be read. */
 async function passOver(pool: pg.Pool, projection: Projection): Promise<number> {
@@ -98,6 +123,7 @@ async function passOver(pool: pg.Pool, projection: Projection): Promise<number> 
     accounts: [],
     usage: [],
     completions: [],
+    books: projection.hasPostings ? nothingBooked : null,
   });
   return isOurs ? 1 : 0;
 }
@@ -130,14 +156,42 @@ export async function projectToHead(ledger: LedgerReader): Promise<void> {
 }
 
 /**
+ * Adds postings to a ledger whose read models an earlier version began or moved: builds another generation and activates it, a step at each call.
+ * The old one is read and kept up until then. The answer: whether there is more to do at once. If the process ends before, another one
+ * begins again.
+ */
+export function addPostings(pool: pg.Pool, max: number): () => Promise<boolean> {
+  const memory = createStreamMemory();
+  let generation: number | undefined;
+  return async () => {
+    if ((await readProjection(pool)).hasPostings) generation = undefined;
+    else if (generation !== undefined || !(await isBuildingPostings(pool))) {
+      generation ??= await beginProjection(pool);
+      const isBehind = (await projectNext(pool, max, { generation, memory })) === max;
+      const replaced = isBehind ? undefined : await activateProjection(pool, generation);
+      if (replaced !== undefined) while ((await pruneProjections(pool, replaced, sweptAtOnce)) > 0);
+      return isBehind;
+    }
+    return false;
+  };
+}
+
+export interface Rebuilt {
+  readonly seq: number;
+  /** The first ones; none if the old generation had no postings. */
+  readonly differences: readonly BookDifference[];
+}
+
+/**
  * Builds a new generation of the read models from the first event and activates it when it has caught up. The old generation
- * is read until then. Returns the position up to which the new one was built.
+ * is read until then. Returns the position up to which the new one was built, and how the books of both differ up to the end of the
+ * old one: a rebuild is the proof of postings and balances.
  */
 export async function rebuildProjections(
   pool: pg.Pool,
   max: number,
   onProgress: (seq: number) => void,
-): Promise<number> {
+): Promise<Rebuilt> {
   const generation = await beginProjection(pool);
   const memory = createStreamMemory();
   for (;;) {
@@ -147,7 +201,10 @@ export async function rebuildProjections(
     // a full batch means that it still lags far
     const replaced = read < max ? await activateProjection(pool, generation) : undefined;
     if (replaced === undefined) continue;
+    // nobody changes the old one any more
+    const { hasPostings } = await readProjection(pool, replaced);
+    const differences = hasPostings ? await compareBooks(pool, replaced, generation) : [];
     while ((await pruneProjections(pool, replaced, sweptAtOnce)) > 0);
-    return seq;
+    return { seq, differences };
   }
 }

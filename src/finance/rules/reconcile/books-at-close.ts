@@ -1,6 +1,10 @@
-import { chainAccount, treasuryAccount, unconfirmedAccount } from '../bookkeeping/account.ts';
-import { Bookkeeper } from '../bookkeeping/bookkeeper.ts';
-import { BooksError } from '../bookkeeping/books-error.ts';
+import {
+  chainAccount,
+  treasuryAccount,
+  unconfirmedAccount,
+} from '../../../audit/rules/bookkeeping/account.ts';
+import { Bookkeeper } from '../../../audit/rules/bookkeeping/bookkeeper.ts';
+import { BooksError } from '../../../audit/rules/bookkeeping/books-error.ts';
 import { Balances } from '../../../base/values/entry.ts';
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
 import type { Account, PeriodOfTime } from './reconcile.ts';

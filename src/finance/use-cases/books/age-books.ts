@@ -4,7 +4,7 @@ import {
   type AgedKind,
   OpenItems,
   orderItems,
-} from '../../rules/bookkeeping/aging.ts';
+} from '../../../audit/rules/bookkeeping/aging.ts';
 import type { Commodity } from '../../../base/values/entry.ts';
 import { type BooksOptions, openBooks } from './books.ts';
 import type { LedgerSource } from './source.ts';

@@ -1,10 +1,11 @@
-import type { AgedItem } from '../../rules/bookkeeping/aging.ts';
+import type { AgedItem } from '../../../audit/rules/bookkeeping/aging.ts';
 import type { AccountMap } from '../../../base/values/account-map.ts';
-import { accounts } from '../../rules/bookkeeping/account.ts';
+import { accounts } from '../../../audit/rules/bookkeeping/account.ts';
 import { type Balance, Balances, type Entry, type Commodity } from '../../../base/values/entry.ts';
-import { ReopenedQuotes, type SkimmedEvent } from '../../rules/bookkeeping/reopened-quotes.ts';
-import { type Rates, type Valuation, valueOf } from '../../rules/bookkeeping/rates.ts';
-import { Bookkeeper } from '../../rules/bookkeeping/bookkeeper.ts';
+import { ReopenedQuotes, type SkimmedEvent } from '../../../audit/rules/bookkeeping/reopened-quotes.ts';
+import { type Rates, type Valuation, valueOf } from '../../../audit/rules/bookkeeping/rates.ts';
+import { Bookkeeper } from '../../../audit/rules/bookkeeping/bookkeeper.ts';
+import { currencyIn } from '../../../audit/rules/bookkeeping/commodity.ts';
 import { decodeLeaf, type EventData, type RecordedEvent } from '../../../ledger/rules/event.ts';
 import { instantText, type Period } from '../../../base/values/period.ts';
 import { PayoutBatches, sweepName } from './payout-batches.ts';
@@ -129,19 +130,6 @@ function valueCurrency({ currencies }: Rates, given: string | undefined): string
   if (chosen !== undefined && currencies.includes(chosen)) return chosen;
   throw new ExportError(`--rates has rates in ${currencies.join(', ')}: name one of them with --value-in`);
 }
-
-/** The currency of credit, if an event says it. */
-function currencyIn({ type, data }: SkimmedEvent): string | undefined {
-  if (!currencyTypes.has(type)) return undefined;
-  const { currency } = data as { readonly currency?: unknown };
-  return typeof currency === 'string' ? currency : undefined;
-}
-
-const currencyTypes: ReadonlySet<string> = new Set([
-  'credit_topped_up',
-  'credit_granted',
-  'operator_models_loaded',
-]);
 
 async function* keepBooks(
   source: LedgerSource,

@@ -1,8 +1,8 @@
-import { isBookedByOthers } from '../../rules/bookkeeping/account.ts';
+import { isBookedByOthers } from '../../../audit/rules/bookkeeping/account.ts';
 import type { AccountMap } from '../../../base/values/account-map.ts';
 import { type Balance, Balances, type Commodity, type Entry } from '../../../base/values/entry.ts';
-import { currencyCommodity } from '../../rules/bookkeeping/commodity.ts';
-import type { Rate, Rates } from '../../rules/bookkeeping/rates.ts';
+import { currencyCommodity } from '../../../audit/rules/bookkeeping/commodity.ts';
+import type { Rate, Rates } from '../../../audit/rules/bookkeeping/rates.ts';
 import type { Period } from '../../../base/values/period.ts';
 import { utc } from '../../../base/values/time-zone.ts';
 import type { Books, BooksPart, EntryPart } from './books.ts';

@@ -1,4 +1,4 @@
-import { type Valuation, valueDecimals, valueOf } from '../../rules/bookkeeping/rates.ts';
+import { type Valuation, valueDecimals, valueOf } from '../../../audit/rules/bookkeeping/rates.ts';
 import { decimalText, type Entry, type Move } from '../../../base/values/entry.ts';
 import type { Books, EntryPart } from './books.ts';
 import type { Period } from '../../../base/values/period.ts';

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { pause } from '../../../base/runtime/pause.ts';
 import { CheckpointError, type NoteVerifier, openCheckpoint } from '../../../base/values/log/checkpoint.ts';
-import { ReopenedQuotes, type SkimmedEvent } from '../../rules/bookkeeping/reopened-quotes.ts';
+import { ReopenedQuotes, type SkimmedEvent } from '../../../audit/rules/bookkeeping/reopened-quotes.ts';
 import {
   decodeLeaf,
   eventDescriptors,

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { openBooks } from '../../../finance/use-cases/books/books.ts';
 import { writeBooks } from '../../../finance/use-cases/books/format.ts';
 import { ExportError, openDatabaseSource } from '../../../finance/use-cases/books/source.ts';
-import { BooksError } from '../../../finance/rules/bookkeeping/books-error.ts';
+import { BooksError } from '../../../audit/rules/bookkeeping/books-error.ts';
 import { type BookFormat, isBookFormat } from '../../../base/values/format.ts';
 import { type Period, periodName } from '../../../base/values/period.ts';
 import { findTimeZone, utc } from '../../../base/values/time-zone.ts';

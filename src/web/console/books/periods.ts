@@ -1,5 +1,5 @@
 import { tableSheet } from '../tables.ts';
-import { BooksError } from '../../../finance/rules/bookkeeping/books-error.ts';
+import { BooksError } from '../../../audit/rules/bookkeeping/books-error.ts';
 import { bookFormats } from '../../../base/values/format.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import type { ClosedPeriod } from '../../../finance/rules/periods/periods.ts';

@@ -109,6 +109,9 @@ const wordsOf: Readonly<Record<string, RegExp>> = {
   // of another body or result, the one that is missing at its place is named
   call: /^call(?:_body|_result)?: /m,
   log_anchored_head: /log_anchored_head/,
+  // the postings that name it have another account or commodity then
+  book_account: /^(?:posting|book_account): /m,
+  book_commodity: /^(?:posting|book_commodity): /m,
   reconciliation: /reconciliation/,
 };
 

@@ -200,6 +200,12 @@ export const tableChecks: Readonly<Record<string, TableCheck>> = {
   'tollbook.job_day': readModel,
   'tollbook.payee': readModel,
   'tollbook.usage_day': readModel,
+  'tollbook.posting': readModel,
+  'tollbook.balance_day': readModel,
+  'tollbook.book_account': readModel,
+  'tollbook.book_commodity': readModel,
+  'tollbook.book_payee': readModel,
+  'tollbook.book_credit': readModel,
   'tollbook.projection': {
     notFollowing: 'the cursor of the read models, whose rows are compared with the events up to it',
   },

@@ -1,7 +1,7 @@
 import { amountOf } from '../../../../src/finance/rules/reconcile/fact.ts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ReopenedQuotes } from '../../../../src/finance/rules/bookkeeping/reopened-quotes.ts';
+import { ReopenedQuotes } from '../../../../src/audit/rules/bookkeeping/reopened-quotes.ts';
 import { accountKey } from '../../../../src/finance/rules/reconcile/reconcile.ts';
 import { type ChainTransfer } from '../../../../src/payments/rules/chain-transfer.ts';
 import { LedgerFacts } from '../../../../src/finance/rules/reconcile/ledger-facts.ts';

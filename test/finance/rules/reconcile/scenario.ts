@@ -8,7 +8,7 @@ import { Matcher } from '../../../../src/finance/rules/reconcile/match.ts';
 import { PlainPayments, tallyPlain } from '../../../../src/finance/rules/reconcile/plain-payments.ts';
 import { TransferFilter } from '../../../../src/finance/rules/reconcile/transfer-filter.ts';
 import type { PaymentFact } from '../../../../src/finance/rules/reconcile/fact.ts';
-import { ReopenedQuotes } from '../../../../src/finance/rules/bookkeeping/reopened-quotes.ts';
+import { ReopenedQuotes } from '../../../../src/audit/rules/bookkeeping/reopened-quotes.ts';
 import {
   openTransactions,
   type OpenTransaction,

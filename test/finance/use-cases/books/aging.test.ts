@@ -3,7 +3,7 @@ import { type Aging, ageBooks } from '../../../../src/finance/use-cases/books/ag
 import { agingText } from '../../../../src/finance/use-cases/books/aging-text.ts';
 import { openFileSource } from '../../../../src/finance/use-cases/books/source.ts';
 import type { RecordedEvent } from '../../../../src/ledger/rules/event.ts';
-import { paidQuote, recorded, type StreamEvent } from '../../rules/bookkeeping/support.ts';
+import { paidQuote, recorded, type StreamEvent } from '../../../audit/rules/bookkeeping/support.ts';
 import { tollbook } from '../../../support/program.ts';
 import { booksFrom, exportFile, february, january, readCsv, twoMonths } from './support.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { openFileSource } from '../../../../src/finance/use-cases/books/source.ts';
 import { sweepParts } from '../../../../src/finance/use-cases/books/sweep-payments.ts';
-import { paidQuote, recorded, type StreamEvent } from '../../rules/bookkeeping/support.ts';
+import { paidQuote, recorded, type StreamEvent } from '../../../audit/rules/bookkeeping/support.ts';
 import { hex32Of } from '../../../support/synthetic-ledger.ts';
 import { booksFrom, exportFile, february, periodOf, readCsv } from './support.ts';
 

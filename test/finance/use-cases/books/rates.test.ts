@@ -5,8 +5,13 @@ import { type BooksOptions, openBooks } from '../../../../src/finance/use-cases/
 import { writeBooks } from '../../../../src/finance/use-cases/books/format.ts';
 import { openFileSource } from '../../../../src/finance/use-cases/books/source.ts';
 import type { BookFormat } from '../../../../src/base/values/format.ts';
-import { readRates, type Rates } from '../../../../src/finance/rules/bookkeeping/rates.ts';
-import { booksStartMs, paidQuote, recorded, type StreamEvent } from '../../rules/bookkeeping/support.ts';
+import { readRates, type Rates } from '../../../../src/audit/rules/bookkeeping/rates.ts';
+import {
+  booksStartMs,
+  paidQuote,
+  recorded,
+  type StreamEvent,
+} from '../../../audit/rules/bookkeeping/support.ts';
 import { absence, complaintsOf, hledgerBalances, isAbsent } from '../../../support/journal-tools.ts';
 import { temporaryFolder } from '../../../support/program.ts';
 import { exportFile, january, readCsv } from './support.ts';

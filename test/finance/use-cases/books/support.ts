@@ -7,7 +7,12 @@ import type { BookFormat } from '../../../../src/base/values/format.ts';
 import type { RecordedEvent } from '../../../../src/ledger/rules/event.ts';
 import { encodeEventData, type LedgerEvent } from '../../../../src/ledger/rules/event.ts';
 import { parsePeriod, type Period } from '../../../../src/base/values/period.ts';
-import { booksStartMs, paidQuote, recorded, type StreamEvent } from '../../rules/bookkeeping/support.ts';
+import {
+  booksStartMs,
+  paidQuote,
+  recorded,
+  type StreamEvent,
+} from '../../../audit/rules/bookkeeping/support.ts';
 import { temporaryFolder } from '../../../support/program.ts';
 
 export function periodOf(from: string, to: string): Period {

@@ -15,7 +15,7 @@ import { backUp } from '../../../support/backup.ts';
 import { createDatabase } from '../../../support/database.ts';
 import { newStream, refused } from '../../../support/events.ts';
 import { Balances } from '../../../../src/base/values/entry.ts';
-import { Bookkeeper } from '../../../../src/finance/rules/bookkeeping/bookkeeper.ts';
+import { Bookkeeper } from '../../../../src/audit/rules/bookkeeping/bookkeeper.ts';
 import { projectToHead } from '../../../../src/audit/use-cases/projections/project.ts';
 import { listRefundsDue } from '../../../../src/finance/use-cases/refunds/list-refunds-due.ts';
 import { readExportEnd } from '../../../../src/ledger/store/export.ts';

@@ -23,6 +23,7 @@ import {
   type WrongRow,
   findWrongSums,
 } from '../../../../ledger/store/stored-rows.ts';
+import { BookComparison } from './book-rows.ts';
 import { ClaimComparison } from './compare-claims.ts';
 import { compareCalls } from './compare-calls.ts';
 import { CreditRows } from './credit-rows.ts';
@@ -73,11 +74,16 @@ function compareRows(pool: pg.Pool, tables: 'all' | 'read_models'): Promise<Wron
     const credit = new CreditRows(snapshot.seq);
     const counts = { paid_call: 0, completion: 0, account_credit: 0 };
     const others = new OtherTables(snapshot);
+    const books = new BookComparison(snapshot, {
+      decode: readable,
+      readStreams: (streams) => readWhole(snapshot, streams),
+    });
     const isEnough = (): boolean => wrong.length >= maxWrong;
     for (let next = await readNextSeq(snapshot.client, 0); next !== undefined && !isEnough();) {
       const after = next - 1;
       const last = Math.min(after + eventsAtOnce, snapshot.head);
-      const part = foldPart(await readBegun(snapshot, after, last), { after, last, cursor: snapshot.seq });
+      const begun = await readBegun(snapshot, after, last);
+      const part = foldPart(begun, { after, last, cursor: snapshot.seq });
       wrong.push(...(await findWrongRows(snapshot, 'payment', part.payments)));
       const started = part.payments.map(({ seq }) => Number(seq));
       wrong.push(...(await findStrayPayments(snapshot, after, last, started)));
@@ -87,6 +93,7 @@ function compareRows(pool: pg.Pool, tables: 'all' | 'read_models'): Promise<Wron
         wrong.push(...wrongOfTable);
       }
       if (tables === 'all') wrong.push(...(await others.compare(part)));
+      wrong.push(...(await books.compare(last, begun)));
       credit.apply((await readLeavesOf(snapshot, creditTypes, after, last)).flatMap(readable));
       // an event whose place was changed may be far away
       next = await readNextSeq(snapshot.client, last);
@@ -100,6 +107,7 @@ function compareRows(pool: pg.Pool, tables: 'all' | 'read_models'): Promise<Wron
     counts.account_credit = credit.readModel().length - missingIn(wrongCredit);
     wrong.push(...wrongCredit);
     for (const table of generatedTables) wrong.push(...(await findStray(snapshot, table, counts[table])));
+    wrong.push(...(await books.finish()));
     if (tables === 'all')
       wrong.push(...(await findWrongCredit(snapshot, credit)), ...(await others.finish()));
     // sums of rows that are wrong themselves say nothing more
@@ -218,6 +226,7 @@ function readable(leaf: string): RecordedEvent[] {
 /** What identifies a row of these tables to a person. */
 const identifying = [
   'seq',
+  'leg',
   'call_id',
   'account_id',
   'kind',
@@ -230,6 +239,7 @@ const identifying = [
   'id',
   'topic',
   'day',
+  'account',
   'model',
   'network',
   'asset',

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Balances, type Entry } from '../../../../src/base/values/entry.ts';
 import type { EventData, LedgerEvent, RecordedEvent } from '../../../../src/ledger/rules/event.ts';
 import { QuoteCheck } from '../../../../src/audit/rules/payment-check.ts';
-import { Bookkeeper } from '../../../../src/finance/rules/bookkeeping/bookkeeper.ts';
+import { Bookkeeper } from '../../../../src/audit/rules/bookkeeping/bookkeeper.ts';
 import {
   anyPaymentEvents,
   booksStartMs,

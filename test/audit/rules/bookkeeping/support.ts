@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { Balances, type Entry } from '../../../../src/base/values/entry.ts';
 import type { RecordedEvent } from '../../../../src/ledger/rules/event.ts';
-import { ReopenedQuotes } from '../../../../src/finance/rules/bookkeeping/reopened-quotes.ts';
-import { Bookkeeper } from '../../../../src/finance/rules/bookkeeping/bookkeeper.ts';
+import { ReopenedQuotes } from '../../../../src/audit/rules/bookkeeping/reopened-quotes.ts';
+import { Bookkeeper } from '../../../../src/audit/rules/bookkeeping/bookkeeper.ts';
 import { hex32Of, paidJob, payerKeyOf, signTerms } from '../../../support/synthetic-ledger.ts';
 
 /** An event without its position in the ledger. */

@@ -17,6 +17,25 @@ export function currencyCommodity(currency = unknownCurrency): Commodity {
   };
 }
 
+const currencyTypes: ReadonlySet<string> = new Set([
+  'credit_topped_up',
+  'credit_granted',
+  'operator_models_loaded',
+]);
+
+/** The currency of credit, if an event says it. */
+export function currencyIn({
+  type,
+  data,
+}: {
+  readonly type: string;
+  readonly data: object;
+}): string | undefined {
+  if (!currencyTypes.has(type)) return undefined;
+  const { currency } = data as { readonly currency?: unknown };
+  return typeof currency === 'string' ? currency : undefined;
+}
+
 interface Token {
   readonly network: string;
   readonly asset: string;
@@ -32,8 +51,19 @@ const mostLetters = 24;
  * name is taken, the contract's first digits follow it. So a name never changes between exports.
  */
 export class Commodities {
-  readonly #known = new Map<string, Commodity>();
-  readonly #names = new Set<string>();
+  readonly #known: Map<string, Commodity>;
+  readonly #names: Set<string>;
+
+  /** @param known those of earlier events by their keys, in the order of {@link list} */
+  constructor(known: Iterable<readonly [key: string, commodity: Commodity]> = []) {
+    this.#known = new Map(known);
+    this.#names = new Set([...this.#known.values()].map(({ name }) => name));
+  }
+
+  /** In the order of their first use. A key tells what a commodity is. */
+  list(): (readonly [key: string, commodity: Commodity])[] {
+    return [...this.#known];
+  }
 
   token({ network, asset, symbol, decimals }: Token): Commodity {
     const key = `${network}/${asset}/${decimals}`;

@@ -1,14 +1,15 @@
-import { chainAccount, gasAccount, gasExpense, treasuryAccount } from './account.ts';
+import { chainAccount, gasAccount, gasExpense } from './account.ts';
 import type { AgedItem } from './aging.ts';
 import {
   unexplainedTransferCategories,
   unexplainedTransferPosition,
   type UnexplainedTransfer,
 } from './unexplained-transfer.ts';
-import { Commodities, currencyCommodity } from './commodity.ts';
+import { type BooksState, noBooks } from './books-state.ts';
+import { currencyCommodity } from './commodity.ts';
 import { creditMoves, spendMoves } from './credit.ts';
 import type { Commodity, Entry, Move } from '../../../base/values/entry.ts';
-import { CreditOrder, type PartedEvent } from '../../../accounts/rules/credit/credit-parts.ts';
+import { type CreditParts, isParted, type PartedEvent } from '../../../accounts/rules/credit/credit-parts.ts';
 import { BooksError } from './books-error.ts';
 import {
   atomsOf,
@@ -32,11 +33,8 @@ import { isTriggeredStream } from '../../../base/values/triggers/trigger.ts';
  */
 export class Bookkeeper {
   readonly #quotes: OpenQuotes;
-  readonly #commodities = new Commodities();
+  readonly #state: BooksState;
   readonly #currency: Commodity;
-  readonly #credit = new CreditOrder();
-  /** `network/address` of every payee so far. */
-  readonly #payees = new Set<string>();
   /** Records of unexplained transfers, by stream. */
   readonly #unexplainedTransfers = new Map<string, UnexplainedTransfer>();
   /** The names of credit accounts, by id. */
@@ -47,10 +45,25 @@ export class Bookkeeper {
   /**
    * @param isReopened the quotes that must be kept after they seem closed (see ReopenedQuotes)
    * @param currency that of credit, such as `USD`; undefined if the ledger does not say it
+   * @param state that of the events before, if the first event is not the ledger's (see `recall`); it is changed
    */
-  constructor(isReopened: (digest: string) => boolean, currency?: string) {
+  constructor(isReopened: (digest: string) => boolean, currency?: string, state = noBooks()) {
     this.#quotes = new OpenQuotes(isReopened);
     this.#currency = currencyCommodity(currency);
+    this.#state = state;
+  }
+
+  /**
+   * Takes an event again that was posted before and that the given state includes, so that its quote, transfer or completion is known:
+   * all of its stream that may be followed by another one, and the conversions of its quote, in order.
+   * @param used of a capture that may be corrected: the parts that it moved
+   * @throws BooksError as it did when it was posted
+   */
+  recall(event: RecordedEvent, used?: CreditParts): void {
+    if (!isParted(event)) this.post(event);
+    else if (event.type === 'credit_topped_up' || event.type === 'credit_reversed') this.#convertQuote(event);
+    else if (event.type === 'credit_captured' || event.type === 'credit_corrected')
+      this.#state.credit.recallCapture(event.stream, this.#chatOf(event)?.isRecovered ? used : undefined);
   }
 
   /** The number of quotes in memory: the only state that grows, with the number of open quotes. */
@@ -148,7 +161,7 @@ export class Bookkeeper {
 
   #start(event: EventOf<'settlement_started'>): undefined {
     const { payment: signed, request_id: requestId } = event.data;
-    this.#payees.add(`${signed.network}/${signed.pay_to}`);
+    this.#state.payees.note(event.seq, signed);
     const quote = this.#quoteOf(event, event.stream);
     const { network, asset, payer, nonce } = signed;
     const payment: BookedPayment = {
@@ -156,7 +169,7 @@ export class Bookkeeper {
       payment: { network, asset, payer, nonce },
       serviceId: quote.serviceId,
       jobIndex: quote.jobIndex,
-      token: this.#commodities.token(signed),
+      token: this.#state.commodities.token(signed),
       payTo: signed.pay_to,
       signedAtoms: BigInt(signed.amount),
       requestId,
@@ -170,14 +183,14 @@ export class Bookkeeper {
   /** Its job is unknown until a delivery is requested. */
   #recover(event: EventOf<'payment_recovered'>): Entry | undefined {
     const { network, asset, payer, payment_nonce: nonce, pay_to: payTo, amount } = event.data;
-    this.#payees.add(`${network}/${payTo}`);
+    this.#state.payees.note(event.seq, event.data);
     const job = { serviceId: 0, jobIndex: 0 };
     this.#quotes.issue(event.stream, { ...job, source: undefined }, 0);
     const payment: BookedPayment = {
       ...recoveredProgress(event),
       payment: { network, asset, payer, nonce },
       ...job,
-      token: this.#commodities.token(event.data),
+      token: this.#state.commodities.token(event.data),
       payTo,
       signedAtoms: BigInt(amount),
       requestId: undefined,
@@ -236,7 +249,11 @@ export class Bookkeeper {
         };
       case 'refunded':
         return {
-          refundedFrom: withRefund(before, event, this.#holding(before.token, event.data.refunded_from)),
+          refundedFrom: withRefund(
+            before,
+            event,
+            this.#state.payees.holding(before.token, event.data.refunded_from, event.seq),
+          ),
         };
       case 'completed':
       case 'dead_lettered':
@@ -249,8 +266,21 @@ export class Bookkeeper {
 
   /** Bought credit: converts the amount owed for the payment, or reverses the conversion. */
   #convert(event: EventOf<'credit_topped_up' | 'credit_reversed'>): Entry | undefined {
-    const { account_id, quote_digest: quoteDigest, call_id: callId } = event.data;
-    const isTopUp = event.type === 'credit_topped_up';
+    const { account_id, quote_digest: quoteDigest } = event.data;
+    const { quote, moves, payment } = this.#convertQuote(event);
+    const of = {
+      counterparty: `account:${account_id}`,
+      quoteDigest,
+      quoteSource: quote.source,
+      payment,
+      accountName: this.#accountNames.get(account_id),
+    };
+    const category = event.type === 'credit_topped_up' ? 'top_up' : 'top_up_reversal';
+    return entryOf(event, category, [...moves, ...this.#creditMoves(event)], of);
+  }
+
+  #convertQuote(event: EventOf<'credit_topped_up' | 'credit_reversed'>) {
+    const { quote_digest: quoteDigest, call_id: callId } = event.data;
     const quote = this.#quoteOf(event, quoteDigest);
     const before = quote.payment;
     if (before?.call?.callId !== callId)
@@ -262,25 +292,14 @@ export class Bookkeeper {
     quote.payment = after;
     const moves = movesBetween(positionOf(before), positionOf(after), before.token);
     this.#quotes.settle(quoteDigest);
-    const of = {
-      counterparty: `account:${account_id}`,
-      quoteDigest,
-      quoteSource: quote.source,
-      payment: after,
-      accountName: this.#accountNames.get(account_id),
-    };
-    return entryOf(
-      event,
-      isTopUp ? 'top_up' : 'top_up_reversal',
-      [...moves, ...this.#creditMoves(event)],
-      of,
-    );
+    return { quote, moves, payment: after };
   }
 
   #sweep(event: EventOf<'operator_sweep_recorded'>): Entry | undefined {
     const { pay_to, swept_to, amount } = event.data;
-    const commodity = this.#commodities.token(event.data);
-    const [debit, credit] = [this.#holding(commodity, swept_to), chainAccount(commodity, pay_to)];
+    const commodity = this.#state.commodities.token(event.data);
+    const debit = this.#state.payees.holding(commodity, swept_to, event.seq);
+    const credit = chainAccount(commodity, pay_to);
     const atoms = BigInt(amount);
     const moves = atoms > 0n ? [{ debit, credit, commodity, atoms }] : [];
     return entryOf(event, 'sweep', moves, { counterparty: swept_to });
@@ -294,9 +313,11 @@ export class Bookkeeper {
     const after = event.type === 'operator_transfer_recorded' ? event.data : undefined;
     const terms = after ?? before?.data;
     if (!terms) throw new BooksError(event.seq, 'a transfer is reversed that was never recorded');
-    this.#payees.add(`${terms.network}/${terms.pay_to}`);
-    const token = this.#commodities.token(terms);
-    const position = unexplainedTransferPosition(after, token, (address) => this.#holding(token, address));
+    this.#state.payees.note(event.seq, terms);
+    const token = this.#state.commodities.token(terms);
+    const position = unexplainedTransferPosition(after, token, (address) =>
+      this.#state.payees.holding(token, address, event.seq),
+    );
     if (after) this.#unexplainedTransfers.set(event.stream, { data: after, position });
     else this.#unexplainedTransfers.delete(event.stream);
     const moves = movesBetween(before?.position ?? new Map(), position, token);
@@ -308,7 +329,7 @@ export class Bookkeeper {
   }
 
   #bookCost(event: EventOf<'transaction_cost_recorded' | 'operator_cost_reversed'>): Entry | undefined {
-    const commodity = this.#commodities.coin(event.data);
+    const commodity = this.#state.commodities.coin(event.data);
     const [expense, coin] = [gasExpense(event.data.purpose), gasAccount(commodity, event.data.payer)];
     const isReversed = event.type === 'operator_cost_reversed';
     const [debit, credit] = isReversed ? [coin, expense] : [expense, coin];
@@ -317,12 +338,6 @@ export class Bookkeeper {
     return isReversed
       ? entryOf(event, 'gas_reversal', moves, { memo: event.data.why })
       : entryOf(event, 'gas', moves, {});
-  }
-
-  /** The account for tokens at an address of the operator. */
-  #holding(token: Commodity, address: string): string {
-    const isPayee = this.#payees.has(`${token.network}/${address}`);
-    return isPayee ? chainAccount(token, address) : treasuryAccount(token, address);
   }
 
   #moveCredit(
@@ -338,7 +353,7 @@ export class Bookkeeper {
 
   #creditMoves(event: PartedEvent): Move[] {
     const chat = this.#chatOf(event);
-    const parts = this.#credit.apply(event, chat?.isRecovered ?? false);
+    const parts = this.#state.credit.apply(event, chat?.isRecovered ?? false);
     return creditMoves(event, parts, chat?.model, this.#currency);
   }
 
@@ -348,7 +363,7 @@ export class Bookkeeper {
   }
 
   #moveSpend(event: EventOf<'spend_earned' | 'spend_paid_out' | 'spend_failed'>): Entry | undefined {
-    const moves = spendMoves(event, this.#commodities);
+    const moves = spendMoves(event, this.#state.commodities);
     return entryOf(event, spendCategories[event.type], moves, { counterparty: event.data.commitment });
   }
 

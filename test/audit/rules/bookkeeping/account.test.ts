@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { chatIncome } from '../../../../src/finance/rules/bookkeeping/account.ts';
+import { chatIncome } from '../../../../src/audit/rules/bookkeeping/account.ts';
 
 test('models with similar spellings have separate income accounts', () => {
   const models = ['gpt-4o', 'Gpt-4o', 'gpt/4o', 'openai/gpt-4o:free', '=cmd()', '"', ';'];

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Commodities } from '../../../../src/finance/rules/bookkeeping/commodity.ts';
+import { Commodities } from '../../../../src/audit/rules/bookkeeping/commodity.ts';
 import { anyOption } from '../../../payments/rules/support.ts';
 import { propertyRuns } from '../../../support/property-runs.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { chatIncome } from '../../../../src/finance/rules/bookkeeping/account.ts';
-import { currencyCommodity } from '../../../../src/finance/rules/bookkeeping/commodity.ts';
-import { creditMoves } from '../../../../src/finance/rules/bookkeeping/credit.ts';
+import { chatIncome } from '../../../../src/audit/rules/bookkeeping/account.ts';
+import { currencyCommodity } from '../../../../src/audit/rules/bookkeeping/commodity.ts';
+import { creditMoves } from '../../../../src/audit/rules/bookkeeping/credit.ts';
 import { Balances } from '../../../../src/base/values/entry.ts';
 import { CreditOrder, isParted } from '../../../../src/accounts/rules/credit/credit-parts.ts';
 import { balancesOf, entriesOf, paidQuote, recorded, type StreamEvent } from './support.ts';
