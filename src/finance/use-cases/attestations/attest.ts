@@ -21,13 +21,7 @@ import type { LedgerWriter } from '../../../ledger/store/ledger.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import { findStreamsThatMayOwe } from '../../../payments/store/refunds.ts';
 import { findUnlistedRefunds } from '../refunds/list-refunds-due.ts';
-import {
-  type Attested,
-  attestationIn,
-  findBroken,
-  foldOwed,
-  readAttested,
-} from './attested.ts';
+import { type Attested, attestationIn, findBroken, foldOwed, readAttested } from './attested.ts';
 
 export interface AttestOrder {
   /** The verifier's key, which neither a gateway nor the database has. */
