@@ -1,5 +1,6 @@
 import type { AgedItem } from '../../rules/bookkeeping/aging.ts';
 import type { AccountMap } from '../../../base/values/account-map.ts';
+import type { TaxTerms } from '../../../base/values/accounting.ts';
 import { accounts } from '../../rules/bookkeeping/account.ts';
 import { type Balance, Balances, type Entry, type Commodity } from '../../../base/values/entry.ts';
 import { ReopenedQuotes, type SkimmedEvent } from '../../rules/bookkeeping/reopened-quotes.ts';
@@ -36,6 +37,8 @@ export interface BooksOptions {
   readonly currency?: string | undefined;
   /** Other names of accounts. */
   readonly accountMap?: AccountMap | undefined;
+  /** Tax that prices include. */
+  readonly tax?: TaxTerms | undefined;
   /** A later moment of the period, at which a journal begins that continues those of the period before it. */
   readonly continuedAtMs?: number | undefined;
 }
@@ -53,6 +56,8 @@ export interface Books {
   readonly valuation: Valuation | undefined;
   /** Whose names the accounts have. */
   readonly accountMap: AccountMap | undefined;
+  /** What of the income of sales is tax. */
+  readonly tax: TaxTerms | undefined;
   parts(): AsyncIterable<BooksPart>;
 }
 
@@ -64,7 +69,7 @@ export interface Books {
 export async function openBooks(
   source: LedgerSource,
   period: Period,
-  { rates, valueIn, currency: given, continuedAtMs, accountMap }: BooksOptions = {},
+  { rates, valueIn, currency: given, continuedAtMs, accountMap, tax }: BooksOptions = {},
 ): Promise<Books> {
   const reopened = new ReopenedQuotes();
   const batches = new PayoutBatches();
@@ -99,6 +104,7 @@ export async function openBooks(
     rates,
     valuation,
     accountMap,
+    tax,
     parts: () => {
       const parts = keepBooks(source, period, rates, found);
       return accountMap ? renamed(parts, accountMap) : parts;
