@@ -10,7 +10,7 @@ import {
   why,
   zone as tz,
 } from '../../base/terminal/command.ts';
-import { chains, checkpoint, databaseSealed, input, pubkey, sealed, source } from './options.ts';
+import { chains, checkpoint, databaseSealed, input, pubkey, sealed, source, valued } from './options.ts';
 
 const changedLog = 'with --require-sealed: the events are not those that were sealed';
 const notAsClosed = 'the period is not as it was closed';
@@ -70,6 +70,7 @@ export const bookCommands = {
       ),
       format: textOr('FORMAT', agingFormats[0], agingFormats.join(', ')),
       ...source,
+      ...valued,
       ...sealed,
     },
     notes: ['credit is listed by grant and purchase, and the oldest is used first;', databaseOrExport],

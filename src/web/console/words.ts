@@ -1,7 +1,7 @@
 import { html, type Html } from '../../base/values/html.ts';
 import { type JobId, jobKey } from '../../base/values/job.ts';
 import { withoutMarks } from '../../base/values/visible-text.ts';
-import { ageText } from '../pages/elements.ts';
+import { ageText } from '../../base/values/age-text.ts';
 import { knownNetworks } from '../pages/known-networks.ts';
 import type { ConsoleSite } from './visit.ts';
 

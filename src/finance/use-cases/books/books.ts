@@ -4,7 +4,7 @@ import type { TaxTerms } from '../../../base/values/accounting.ts';
 import { accounts } from '../../rules/bookkeeping/account.ts';
 import { type Balance, Balances, type Entry, type Commodity } from '../../../base/values/entry.ts';
 import { ReopenedQuotes, type SkimmedEvent } from '../../rules/bookkeeping/reopened-quotes.ts';
-import { type Rates, type Valuation, valueOf } from '../../rules/bookkeeping/rates.ts';
+import { findCurrency, type Rates, type Valuation, valueOf } from '../../rules/bookkeeping/rates.ts';
 import { Bookkeeper } from '../../rules/bookkeeping/bookkeeper.ts';
 import { decodeLeaf, type EventData, type RecordedEvent } from '../../../ledger/rules/event.ts';
 import { instantText, type Period } from '../../../base/values/period.ts';
@@ -129,11 +129,12 @@ function batchOf(event: RecordedEvent, { payment }: Entry, batches: PayoutBatche
   return payment?.place && batches.of({ ...payment, ...payment.place });
 }
 
-function valueCurrency({ currencies }: Rates, given: string | undefined): string {
-  const [only, another] = currencies;
-  const chosen = given ?? (another === undefined ? only : undefined);
-  if (chosen !== undefined && currencies.includes(chosen)) return chosen;
-  throw new ExportError(`--rates has rates in ${currencies.join(', ')}: name one of them with --value-in`);
+function valueCurrency(rates: Rates, given: string | undefined): string {
+  const currency = findCurrency(rates, given);
+  if (currency !== undefined) return currency;
+  throw new ExportError(
+    `--rates has rates in ${rates.currencies.join(', ')}: name one of them with --value-in`,
+  );
 }
 
 /** The currency of credit, if an event says it. */

@@ -1,3 +1,4 @@
+import { rateOn } from '../../rules/bookkeeping/worth.ts';
 import { taxOf } from '../../rules/bookkeeping/tax.ts';
 import type { Books, BooksPart } from './books.ts';
 
@@ -14,8 +15,7 @@ export function notingMissing(books: Books): { readonly books: Books; missing():
     for (const move of part.entry.moves) {
       const { name } = move.commodity;
       const day = part.entry.recordedAt.slice(0, 10);
-      if (valuation && name !== valuation.currency && !valuation.rates.on(day, name, valuation.currency))
-        commodities.set(name, day);
+      if (valuation && rateOn(move.commodity, day, valuation) === undefined) commodities.set(name, day);
       const found = tax && taxOf(part.entry, move, tax);
       if (found?.kind === 'no_country')
         taxes.add(`customer ${found.customer} has no country: its tax is left empty`);

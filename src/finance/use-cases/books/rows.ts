@@ -1,4 +1,5 @@
-import { type Valuation, valueDecimals, valueOf } from '../../rules/bookkeeping/rates.ts';
+import { rateOn, worthOn } from '../../rules/bookkeeping/worth.ts';
+import { type Valuation, valueDecimals } from '../../rules/bookkeeping/rates.ts';
 import { type Tax, taxIn, taxOf } from '../../rules/bookkeeping/tax.ts';
 import type { TaxTerms } from '../../../base/values/accounting.ts';
 import { decimalText, type Entry, type Move } from '../../../base/values/entry.ts';
@@ -68,21 +69,20 @@ function valueColumns(valuation: Valuation | undefined): readonly Column[] {
     return micros === undefined ? undefined : decimalText(micros, valueDecimals);
   };
   return [
-    { name: 'rate', type: 'text', of: (row) => rateOf(row, valuation) },
+    {
+      name: 'rate',
+      type: 'text',
+      of: ({ entry, move }) => rateOn(move.commodity, entry.recordedAt.slice(0, 10), valuation),
+    },
     { name: 'value', type: 'text', of: worth },
     { name: 'value_currency', type: 'text', of: () => currency },
   ];
 }
 
-function rateOf({ entry, move }: Row, { rates, currency }: Valuation): string | undefined {
-  const { name } = move.commodity;
-  return name === currency ? '1' : rates.on(entry.recordedAt.slice(0, 10), name, currency)?.text;
-}
-
 /** In units of 10^-{@link valueDecimals} of the valuation's currency; undefined without a rate. */
 function worthOf(row: Row, valuation: Valuation): bigint | undefined {
-  const text = rateOf(row, valuation);
-  return text === undefined ? undefined : valueOf(row.move.atoms, row.move.commodity, { text });
+  const { atoms, commodity } = row.move;
+  return worthOn(atoms, commodity, row.entry.recordedAt.slice(0, 10), valuation);
 }
 
 /** The columns of an export; with codes of accounts also those of the two accounts, with rates of tax the tax of sales. */

@@ -7,7 +7,8 @@ import { describeBroker } from '../../../calls/peers/broker/broker.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { listingStatus } from '../../../jobs/use-cases/listings.ts';
 import { type RateStatus, rateStatus } from '../../../jobs/use-cases/rates.ts';
-import { ageText, badge, type Column, factList } from '../../pages/elements.ts';
+import { badge, type Column, factList } from '../../pages/elements.ts';
+import { ageText } from '../../../base/values/age-text.ts';
 import { networkName } from '../words.ts';
 
 /** The rate of every accepted token: from where, and how old. */

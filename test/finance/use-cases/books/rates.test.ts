@@ -159,7 +159,10 @@ describe('by default', () => {
 
   test('an export has the values of the rates that TOLLBOOK_RATES names, and says where there are none', async () => {
     const file = path.join(temporaryFolder(), 'rates.csv');
-    writeFileSync(file, '2026-01-31,USD,EUR,0.9\n2026-02-02,USDC-84532,EUR,900\n2025-12-31,USDC-84532,USD,1\n');
+    writeFileSync(
+      file,
+      '2026-01-31,USD,EUR,0.9\n2026-02-02,USDC-84532,EUR,900\n2025-12-31,USDC-84532,USD,1\n',
+    );
     const env = { TOLLBOOK_RATES: file };
     const args = ['export', '--format', 'csv', ...period, '--input', ledger('USD'), '--value-in', 'EUR'];
     const ended = await tollbook(args, env);

@@ -4,7 +4,8 @@ import type { Balance, Commodity } from '../../../../base/values/entry.ts';
 import { instantText, type Period } from '../../../../base/values/period.ts';
 import { nextMonth, utc } from '../../../../base/values/time-zone.ts';
 import { accounts } from '../../../rules/bookkeeping/account.ts';
-import { type Rates, valueDecimals, valueOf } from '../../../rules/bookkeeping/rates.ts';
+import { type Rates, valueDecimals } from '../../../rules/bookkeeping/rates.ts';
+import { worthOn } from '../../../rules/bookkeeping/worth.ts';
 import { taxIn, taxOf } from '../../../rules/bookkeeping/tax.ts';
 import type { Books, EntryPart } from '../books.ts';
 import { ExportError } from '../source.ts';
@@ -174,9 +175,8 @@ class Sums {
   /** In micros of the currency. */
   #value(atoms: bigint, commodity: Commodity, day: string): bigint {
     const { rates, terms } = this.#of;
-    if (commodity.name === terms.currency) return valueOf(atoms, commodity, { text: '1' });
-    const rate = rates.on(day, commodity.name, terms.currency);
-    if (rate) return valueOf(atoms, commodity, rate);
+    const worth = worthOn(atoms, commodity, day, { rates, currency: terms.currency });
+    if (worth !== undefined) return worth;
     this.#missing.add(`a rate of ${commodity.name} in ${terms.currency} on ${day} or before`);
     return 0n;
   }
