@@ -25,6 +25,7 @@ export type EntityKind =
   | 'cost'
   | 'break'
   | 'period'
+  | 'invoice'
   | 'recovery';
 /** The state of such an entity; `none` before its first event. */
 export type EntityStep =

@@ -16,9 +16,13 @@ const otherIncome: ReadonlySet<Category> = new Set([
   'transfer_reversal',
 ]);
 
-/** Who bought: the wallet that paid, or a credit account by its name; else the other party of the entry. */
-export function customerOf({ payment, accountName, counterparty }: Entry): string | undefined {
-  return payment?.payer ?? accountName ?? counterparty;
+/** Whose move it is: prepaid credit is of its account, by name; anything else of the wallet that paid, or of the other party. */
+export function customerOf(
+  { payment, accountName, counterparty }: Entry,
+  { debit, credit }: Pick<Move, 'debit' | 'credit'>,
+): string | undefined {
+  const isCredit = [debit, credit].some((account) => account.startsWith('Liabilities:PrepaidCredit:'));
+  return isCredit ? (accountName ?? counterparty) : (payment?.payer ?? accountName ?? counterparty);
 }
 
 /** Whether a move adds to the income of sales (1), takes from it (-1), or neither (0). */
@@ -33,7 +37,7 @@ export function saleSign({ category }: Pick<Entry, 'category'>, { debit, credit 
 export function taxOf(entry: Entry, move: Move, terms: TaxTerms): Tax {
   const sign = saleSign(entry, move);
   if (sign === 0) return { kind: 'no_sale' };
-  const customer = customerOf(entry);
+  const customer = customerOf(entry, move);
   const country = terms.countries.get(customer ?? '') ?? terms.defaultCountry;
   if (country === undefined) return { kind: 'no_country', customer: customer ?? 'unknown' };
   const { payment } = entry;
