@@ -5,7 +5,7 @@ import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { fail, finding, notDone, say } from '../../base/terminal/terminal.ts';
 import { decimalText } from '../../base/values/entry.ts';
 import { shortInstant } from '../../base/values/period.ts';
-import { modelNamePattern } from '../../ledger/rules/fields.ts';
+import { accountNamePattern } from '../../base/values/price.ts';
 import { invoiceSeries } from '../../ledger/rules/invoice-events.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { InvoiceFold } from '../rules/invoices/invoice.ts';
@@ -32,7 +32,7 @@ interface Given {
 
 /** What both documents need. Throws an ArgumentError if it is wrong, before anything is opened. */
 async function readDocument({ customer, format, out }: Given) {
-  if (customer === undefined || !modelNamePattern.test(customer))
+  if (customer === undefined || !accountNamePattern.test(customer))
     throw new ArgumentError('--customer is a wallet, or the name of a credit account');
   if (!(documentFormats as readonly string[]).includes(format))
     throw new ArgumentError(`--format is ${documentFormats.join(', ')}`);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { accountNamePattern } from '../../base/values/price.ts';
 import { type EventFamily, recordOnly } from './descriptor.ts';
-import { count, decimals, hex32, operatorName, uint256, visibleName } from './fields.ts';
+import { count, decimals, hex32, operatorName, uint256 } from './fields.ts';
 
 /** Of a series of invoice numbers, which is a stream: `invoice:2026`. */
 export const invoiceSeries = /^[A-Z0-9][A-Z0-9-]{0,15}$/;
@@ -14,7 +15,7 @@ export const invoiceEvents = {
       series: z.string().regex(invoiceSeries),
       number: count.min(1),
       /** A wallet, or the name of a credit account. */
-      customer: visibleName,
+      customer: z.string().regex(accountNamePattern),
       from_ms: count,
       to_ms: count,
       /** The event of the period's close. */

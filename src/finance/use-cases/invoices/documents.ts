@@ -190,12 +190,6 @@ th, td { border-bottom: 1px solid #999; padding: 4px; text-align: left; vertical
 .small { font-size: 7pt; word-break: break-all; }`;
 
 function pageOf(title: string, body: Html): string {
-  const head = html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <title>${title}</title>
-      </head>
-    </html>`.toString();
-  return `${head}<style>${css}</style></head><body>${body.toString()}</body></html>\n`;
+  const head = `<meta charset="utf-8">${html`<title>${title}</title>`.toString()}<style>${css}</style>`;
+  return `<!doctype html>\n<html lang="en"><head>${head}</head><body>${body.toString()}</body></html>\n`;
 }

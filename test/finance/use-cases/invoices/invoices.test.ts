@@ -222,15 +222,14 @@ test('a statement has what the operator owes at both ends and each change, as JS
 });
 
 test('a page has the address of the customer as text, and nothing of it is in the ledger', async () => {
-  const { database, payers, issue } = await closedPeriod();
+  const { database, payers, name, env } = await closedPeriod();
   const [customer = ''] = payers;
-  const ended = await issue(
-    customer,
-    '--bill-to',
-    'Acme <b>& Co',
-    '--out',
-    path.join(temporaryFolder(), 'i.json'),
-  );
+  const out = path.join(temporaryFolder(), 'invoice.html');
+  const page = ['--customer', customer, '--series', '2026', '--by', 'ada', '--out', out];
+  const ended = await tollbook(['invoices', 'issue', name, ...page, '--bill-to', 'Acme <b>& Co'], env);
   expect(ended).toMatchObject({ code: 0, stdout: '' });
+  const written = readFileSync(out, 'utf8');
+  expect(written).toContain('Acme &#60;b&#62;&#38; Co<br');
+  expect(written).toContain('<h1>Invoice 2026-0001</h1>');
   expect(JSON.stringify(await allEvents(database.db))).not.toContain('Acme');
 });
