@@ -59,7 +59,7 @@ export async function issue(args: readonly string[]): Promise<ExitCode> {
       if (Date.parse(entry.recordedAt) >= closed.period.fromMs) fold.take(entry);
     const result = fold.finish();
     if (result.kind === 'missing')
-      return notDone(`no invoice was issued: there is not ${result.missing.join('; not ')}`);
+      return notDone(`no invoice was issued, because something is missing: ${result.missing.join('; ')}`);
     const { invoice } = result;
     const answer = await issueInvoice({ pool, lane }, { series, customer, closed, invoice, operator });
     if (answer.kind === 'refused') return notDone(`no invoice was issued: ${answer.message}`);

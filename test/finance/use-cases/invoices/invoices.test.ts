@@ -97,7 +97,8 @@ describe('tollbook invoices issue', () => {
     // its sale was given back
     expect(await issue(third)).toMatchObject({
       code: 2,
-      stderr: 'no invoice was issued: there is not a sale in this period that was not given back\n',
+      stderr:
+        'no invoice was issued, because something is missing: a sale in this period that was not given back\n',
     });
     expect(await issue('nobody')).toMatchObject({ code: 2 });
     const list = await tollbook(['invoices', 'list', '--series', '2026'], env);
@@ -119,14 +120,16 @@ describe('tollbook invoices issue', () => {
     const given = ['--rates', rates, '--accounts', accounts];
     expect(await issue(customer, ...given)).toMatchObject({
       code: 2,
-      stderr: `no invoice was issued: there is not the country of customer ${customer}\n`,
+      stderr: `no invoice was issued, because something is missing: the country of customer ${customer}\n`,
     });
     writeFileSync(
       accounts,
       `${readFileSync(accounts, 'utf8')}[customers]\n"${customer.toUpperCase().replace('0X', '0x')}" = "DE"\n`,
     );
     writeFileSync(rates, '2999-01-01,USDC-84532,EUR,59500\n');
-    expect((await issue(customer, ...given)).stderr).toContain('there is not a rate of USDC-84532 in EUR on');
+    expect((await issue(customer, ...given)).stderr).toContain(
+      'something is missing: a rate of USDC-84532 in EUR on',
+    );
     writeFileSync(rates, '2020-01-01,USDC-84532,EUR,53500\n');
     const { stdout, stderr } = await issue(customer, ...given);
     expect(stderr).toContain('invoice 2026-0001 of 107.00 EUR');
