@@ -2,7 +2,7 @@ import { AccountMap, accountName, type MappedAccount } from '../values/account-m
 import type { Report } from './report.ts';
 
 const code = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
-const title = /^(?! )[^"\p{C}]{1,100}(?<! )$/u;
+const titleForm = /^(?! )[^"\p{C}]{1,100}(?<! )$/u;
 
 /** Reads names, codes and titles of accounts: a TOML table for each account. Mistakes are reported, each with its path. */
 export function readAccountMap(tables: Readonly<Record<string, unknown>>, report: Report): AccountMap {
@@ -68,7 +68,7 @@ function readCode(account: string, given: unknown, report: Report): string | und
 
 function readTitle(account: string, given: unknown, report: Report): string | undefined {
   if (given === undefined) return undefined;
-  if (typeof given === 'string' && title.test(given)) return given;
+  if (typeof given === 'string' && titleForm.test(given)) return given;
   report.mistake([account, 'title'], 'must have 1 to 100 visible characters, without quotation marks');
   return undefined;
 }

@@ -93,16 +93,10 @@ export function statementJson(
   { customer, period }: DocumentOf,
   valuation: Valuation | undefined,
 ): string {
-  const balances = (list: Statement['opening']) =>
-    list.map(({ account, commodity, atoms }) => ({
-      account,
-      commodity: commodity.name,
-      amount: decimalText(atoms, commodity.decimals),
-    }));
   return `${canonicalJson({
     customer,
     ...endsOf(period),
-    opening: balances(opening),
+    opening: balancesJson(opening),
     lines: lines.map((line) => ({
       at: line.at,
       what: line.what,
@@ -111,7 +105,7 @@ export function statementJson(
       amount: decimalText(line.atoms, line.move.commodity.decimals),
       value: valueOfLine(line, valuation),
     })),
-    closing: balances(closing),
+    closing: balancesJson(closing),
     value_currency: valuation?.currency ?? '',
   })}\n`;
 }
@@ -122,17 +116,6 @@ export function statementPage(
   { customer, period }: DocumentOf,
   valuation: Valuation | undefined,
 ): string {
-  const balances = (title: string, list: Statement['opening']): Html[] =>
-    list.map(
-      ({ account, commodity, atoms }) =>
-        html`<tr>
-          <th>${title}</th>
-          <td>${account}</td>
-          <td></td>
-          <td class="amount">${decimalText(atoms, commodity.decimals)} ${commodity.name}</td>
-          <td></td>
-        </tr>`,
-    );
   const rows = lines.map(
     (line) =>
       html`<tr>
@@ -160,9 +143,30 @@ export function statementPage(
           </tr>
         </thead>
         <tbody>
-          ${balances('Opening', opening)}${rows}${balances('Closing', closing)}
+          ${balanceRows('Opening', opening)}${rows}${balanceRows('Closing', closing)}
         </tbody>
       </table>`,
+  );
+}
+
+function balancesJson(list: Statement['opening']) {
+  return list.map(({ account, commodity, atoms }) => ({
+    account,
+    commodity: commodity.name,
+    amount: decimalText(atoms, commodity.decimals),
+  }));
+}
+
+function balanceRows(title: string, list: Statement['opening']): Html[] {
+  return list.map(
+    ({ account, commodity, atoms }) =>
+      html`<tr>
+        <th>${title}</th>
+        <td>${account}</td>
+        <td></td>
+        <td class="amount">${decimalText(atoms, commodity.decimals)} ${commodity.name}</td>
+        <td></td>
+      </tr>`,
   );
 }
 

@@ -28,11 +28,11 @@ const falling = `${steady}2026-02-03,USDC-84532,EUR,1000.01\n`;
 
 const ledger = (): string => exportFile(twoMonths().both);
 
-async function booksOf(period: Period, rates: string, toml?: string) {
+async function booksOf(period: Period, rates: string, toml = '[import]\ncurrency = "EUR"\n') {
   const reading = readRates(rates);
   if (reading.kind === 'problem') throw new Error(reading.words);
-  const { accountMap, tax } = readAccounting(toml ?? '', 'accounts.toml');
-  const options = { rates: reading.rates, valueIn: 'EUR', accountMap, tax };
+  const { accountMap, importTerms, tax } = readAccounting(toml, 'accounts.toml');
+  const options = { rates: reading.rates, valueIn: importTerms?.currency, accountMap, tax };
   return openBooks(openFileSource(ledger(), Date.now(), february.toMs), period, options);
 }
 
@@ -247,7 +247,9 @@ test('each example names every account of the chart, and the command writes the 
     ];
     const given = ['--rates', rates, '--accounts', example(format), '--out', out];
     expect(await tollbook(['export', '--format', format, ...period, ...given])).toMatchObject({ code: 0 });
-    if (format !== 'quickbooks') expect(readFileSync(out, 'latin1')).toBe(await imported(format, january));
+    const inCurrency = readFileSync(example(format), 'utf8');
+    const asWritten = await imported(format, january, steady.replaceAll('EUR', 'USD') + steady, inCurrency);
+    expect(readFileSync(out, 'latin1')).toBe(asWritten);
   }
 });
 

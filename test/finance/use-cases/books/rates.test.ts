@@ -154,6 +154,9 @@ test('a file of rates may have quotation marks around its fields, and empty line
   expect(ratesOf(quoted).on('2026-01-02', 'USDC-1', 'USD')?.text).toBe('0.5');
 });
 
+const sale = (text: string) =>
+  readCsv(text).find(({ credit_account: account = '' }) => account.startsWith('Income:Chat'));
+
 describe('by default', () => {
   const period = ['--from', '2026-01', '--to', '2026-02', '--exported-at', '2026-02-01'];
 
@@ -186,8 +189,6 @@ describe('by default', () => {
     writeFileSync(accounts, '[tax.rates]\nDE = "19"\n"DE chat" = "7"\n[customers]\n"unknown" = "DE"\n');
     const nowhere = await tollbook(args, { TOLLBOOK_ACCOUNTS: accounts });
     expect(nowhere.stderr).toBe('customer account:7 has no country: its tax is left empty\n');
-    const sale = (text: string) =>
-      readCsv(text).find(({ credit_account: account = '' }) => account.startsWith('Income:Chat'));
     expect(sale(nowhere.stdout)).toMatchObject({ tax_amount: '', tax_note: 'customer without a country' });
     writeFileSync(accounts, '[tax]\ndefault_country = "DE"\n[tax.rates]\nDE = "19"\n"DE chat" = "7"\n');
     const { stdout } = await tollbook([...args, '--accounts', accounts]);

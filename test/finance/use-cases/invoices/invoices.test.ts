@@ -38,8 +38,14 @@ async function closedPeriod() {
     to_ms: toMs,
     time_zone: 'UTC',
     head: { origin: testSigner.name, size: events.length, root },
-    ...{ report_sha256: hash, outcome_sha256: hash, breaks: 0, breaks_explained: 0, open_items: 0 },
-    ...{ exports: {}, formats_edition: 1, operator: 'ada' },
+    report_sha256: hash,
+    outcome_sha256: hash,
+    breaks: 0,
+    breaks_explained: 0,
+    open_items: 0,
+    exports: {},
+    formats_edition: 1,
+    operator: 'ada',
   };
   await lane.append({ stream: 'period:books', events: [{ type: 'operator_period_closed', data }] });
   const [closed] = (await readPeriods(database.pool)).periods.standing;
@@ -104,17 +110,14 @@ describe('tollbook invoices issue', () => {
     const list = await tollbook(['invoices', 'list', '--series', '2026'], env);
     expect(list.stdout.match(/^2026-\d{4}/gm)).toEqual(['2026-0001', '2026-0002']);
     await sealAll(database);
-    const entities = (await verifyDatabase(database.pool, [], testVerifier)).findings ?? [];
-    expect(JSON.stringify(entities)).not.toContain('invoice');
+    expect(await verifyDatabase(database.pool, [], testVerifier)).toMatchObject({ isSound: true });
   });
 
   test('states tax and value by rate, country and job, and issues nothing where one of them is missing', async () => {
     const { payers, issue } = await closedPeriod();
     const [customer = ''] = payers;
     const dir = temporaryFolder();
-    const [rates, accounts, page] = ['rates.csv', 'accounts.toml', 'page.html'].map((file) =>
-      path.join(dir, file),
-    ) as [string, string, string];
+    const [rates, accounts] = [path.join(dir, 'rates.csv'), path.join(dir, 'accounts.toml')];
     writeFileSync(rates, '2020-01-01,USDC-84532,EUR,59500\n');
     writeFileSync(accounts, '[tax.rates]\nDE = "19"\n"DE 1/1" = "7"\n');
     const given = ['--rates', rates, '--accounts', accounts];

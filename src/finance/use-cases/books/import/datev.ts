@@ -54,13 +54,15 @@ function headerOf({ fromMs, toMs, zone = utc }: Period, datev: DatevTerms, curre
     );
   const name = `Tollbook ${periodName({ fromMs, toMs, zone })}`.slice(0, 30);
   return [
-    ...[quoted('EXTF'), '700', '21', quoted('Buchungsstapel'), '13'],
-    ...[new Date(toMs).toISOString().replaceAll(/\D/g, ''), '', quoted(''), quoted(''), quoted('')],
-    ...[String(datev.consultant), String(datev.client), `${startYear}${startMonth}01`],
-    ...[String(datev.accountDigits), compact(first), compact(last), quoted(name), quoted('')],
-    ...['1', '0', '0', quoted(currency), '', quoted(''), '', '', quoted(datev.chart ?? '')],
-    ...['', '', quoted(''), quoted('')],
-  ].join(';');
+    [quoted('EXTF'), '700', '21', quoted('Buchungsstapel'), '13'],
+    [new Date(toMs).toISOString().replaceAll(/\D/g, ''), '', quoted(''), quoted(''), quoted('')],
+    [String(datev.consultant), String(datev.client), `${startYear}${startMonth}01`],
+    [String(datev.accountDigits), compact(first), compact(last), quoted(name), quoted('')],
+    ['1', '0', '0', quoted(currency), '', quoted(''), '', '', quoted(datev.chart ?? '')],
+    ['', '', quoted(''), quoted('')],
+  ]
+    .flat()
+    .join(';');
 }
 
 function compact(day: string): string {
