@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import type pg from 'pg';
+import { readVerifier } from '../../audit/terminal/given-proof.ts';
 import { ArgumentError, readOperator, readOptions, requireWritable } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { fail, finding, notDone, say } from '../../base/terminal/terminal.ts';
@@ -28,30 +29,37 @@ interface Given {
   readonly customer?: string | undefined;
   readonly format: string;
   readonly out?: string | undefined;
+  readonly currency?: string | undefined;
+  readonly pubkey?: string | undefined;
 }
 
 /** What both documents need. Throws an ArgumentError if it is wrong, before anything is opened. */
-async function readDocument({ customer, format, out }: Given) {
+async function readDocument({ customer, format, out, pubkey, ...given }: Given) {
   if (customer === undefined || !accountNamePattern.test(customer))
     throw new ArgumentError('--customer is a wallet, or the name of a credit account');
   if (!(documentFormats as readonly string[]).includes(format))
     throw new ArgumentError(`--format is ${documentFormats.join(', ')}`);
   if (out !== undefined) await requireWritable('out', out);
+  const read = {
+    currency: readCurrency(given),
+    verifier: pubkey === undefined ? undefined : await readVerifier(pubkey),
+  };
   const isWallet = /^0x[0-9a-f]{40}$/i.test(customer);
-  return { customer: isWallet ? customer.toLowerCase() : customer, isPage: format === 'page', out };
+  return { customer: isWallet ? customer.toLowerCase() : customer, isPage: format === 'page', out, ...read };
 }
 
 export async function issue(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(invoiceCommands['invoices issue'], args);
   checkPeriodName(positionals);
-  const { customer, isPage, out } = await readDocument(values);
+  const document = await readDocument(values);
+  const { customer, isPage, out } = document;
   const series = readSeries(values.series);
   // no default: the person who issues an invoice answers for it
   const operator = readOperator(values.by ?? '');
   const valuation = await readValuation(values);
   const { tax } = (await readStatedValues({ accounts: values.accounts })).accounting ?? {};
   return withLedger(async ({ pool, lane }) => {
-    const found = await openClosed(pool, positionals, values);
+    const found = await openClosed(pool, positionals, document);
     if (found.kind === 'ended') return found.code;
     const { closed, read } = found;
     const fold = new InvoiceFold(customer, { valuation, tax });
@@ -63,10 +71,10 @@ export async function issue(args: readonly string[]): Promise<ExitCode> {
     const { invoice } = result;
     const answer = await issueInvoice({ pool, lane }, { series, customer, closed, invoice, operator });
     if (answer.kind === 'refused') return notDone(`no invoice was issued: ${answer.message}`);
-    const { number, document } = answer;
+    const { number, document: json } = answer;
     const billTo = values['bill-to'];
     const page = () => invoicePage(invoice, { customer, period: closed.period }, { number, billTo });
-    await write(isPage ? page() : document, out);
+    await write(isPage ? page() : json, out);
     const amount = `${decimalText(invoice.gross, invoice.decimals)} ${invoice.currency}`;
     fail(
       `${answer.kind === 'issued' ? 'Issued' : 'Issued before'}: invoice ${number} of ${amount} to ${customer} for ${namedPeriod(closed)}.`,
@@ -78,10 +86,11 @@ export async function issue(args: readonly string[]): Promise<ExitCode> {
 export async function statement(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(invoiceCommands['invoices statement'], args);
   checkPeriodName(positionals);
-  const { customer, isPage, out } = await readDocument(values);
+  const document = await readDocument(values);
+  const { customer, isPage, out } = document;
   const valuation = await readValuation(values);
   return withLedger(async ({ pool }) => {
-    const found = await openClosed(pool, positionals, values);
+    const found = await openClosed(pool, positionals, document);
     if (found.kind === 'ended') return found.code;
     const { closed, read } = found;
     const fold = new StatementFold(customer, closed.period.fromMs);
@@ -117,7 +126,7 @@ function readSeries(series: string | undefined): string {
 async function openClosed(
   pool: pg.Pool,
   positionals: readonly string[],
-  values: { readonly pubkey?: string | undefined; readonly currency?: string | undefined },
+  { currency, verifier }: Awaited<ReturnType<typeof readDocument>>,
 ): Promise<
   | { readonly kind: 'closed'; readonly closed: ClosedPeriod; readonly read: ClosedEntries }
   | { readonly kind: 'ended'; readonly code: ExitCode }
@@ -125,13 +134,12 @@ async function openClosed(
   const found = await readClosed(pool, positionals);
   if (found.kind === 'none') return { kind: 'ended', code: notDone(found.words) };
   const { closed } = found;
-  const read = await readClosedEntries(pool, closed, readCurrency(values));
+  const read = await readClosedEntries(pool, closed, currency);
   if (read.kind === 'not_as_closed') {
     const words = `${namedPeriod(closed)} is not as it was closed: somebody has changed events. Run tollbook verify`;
     return { kind: 'ended', code: finding(words) };
   }
-  const sealed = { 'require-sealed': true, pubkey: values.pubkey };
-  const code = await refuseUnsealed(sealed, { pool }, read.events);
+  const code = await refuseUnsealed({ 'require-sealed': true }, { pool }, read.events, verifier);
   return code === undefined ? { kind: 'closed', closed, read } : { kind: 'ended', code };
 }
 
