@@ -23,7 +23,7 @@ function runnable(step: Step): Step {
 const unchecked = tools.map(([tool]) => absence(tool)).join('');
 
 /** In the order in which a reader works through them, in one shell. */
-const tasks = ['README', 'refunds', 'reconcile', 'books', 'costs', 'month-end', 'audit'];
+const tasks = ['README', 'refunds', 'reconcile', 'books', 'costs', 'month-end', 'accounting', 'audit'];
 
 test(`the commands of docs/finance/ close a month and print what the pages show${unchecked}`, async () => {
   const files = globSync('docs/finance/*.md', { cwd: root }).map((file) => path.basename(file, '.md'));

@@ -350,10 +350,11 @@ STEPS = {
     "operator_period_reviewed": ("period", {None, "recorded"}, "recorded"),
     "operator_period_reopened": ("period", {None, "recorded"}, "recorded"),
     "operator_attestation_recorded": ("attestation", {None, "recorded"}, "recorded"),
+    "operator_invoice_issued": ("invoice", {None, "recorded"}, "recorded"),
     "ledger_recovered": ("recovery", {None}, "recovered"),
     "network_searched": ("recovery", {"recovered"}, None),
 }
-IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id", "recovery": "generation", "transfer": None, "cost": None, "break": "break_id", "attestation": None}
+IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id", "recovery": "generation", "transfer": None, "cost": None, "break": "break_id", "attestation": None, "invoice": "series"}
 # which side of an account loses and which one gets; the others are the operator's, and may go below zero
 POSTINGS = {
     "credit_granted": ("granted", "available"),
@@ -474,6 +475,8 @@ class Ledger:
             self.move_cost(stream, kind, data)
         if entity == "period":
             self.move_period(kind, data)
+        if kind == "operator_invoice_issued" and data["number"] != self.versions[stream]:
+            raise Wrong("an invoice does not have the next number of its series")
         if kind == "ledger_recovered":
             self.generation += 1
             if data["generation"] != self.generation or data["kept_seq"] >= self.seq:

@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
+import { twoSignals } from '../../src/base/terminal/terminal.ts';
+import { network } from './chain.ts';
 import { figuresOf } from './figures.ts';
 import { findPlants } from './plants/check.ts';
 import { makeGround } from './plants/ground.ts';
@@ -19,6 +21,7 @@ function readOptions() {
       payments: { type: 'string', default: defaults.payments },
       months: { type: 'string', default: defaults.months },
       seed: { type: 'string', default: defaults.seed },
+      keep: { type: 'boolean', default: false },
     },
   });
   const whole = (name: 'payments' | 'months', least: number, most: number): number => {
@@ -27,7 +30,12 @@ function readOptions() {
       throw new Error(`--${name} is a whole number from ${least} to ${most}`);
     return number;
   };
-  return { payments: whole('payments', 100, 1_000_000), months: whole('months', 2, 12), seed: values.seed };
+  return {
+    payments: whole('payments', 100, 1_000_000),
+    months: whole('months', 2, 12),
+    seed: values.seed,
+    keep: values.keep,
+  };
 }
 
 /** Breaks are planted into a month of at most this many payments: each into its own copy. */
@@ -44,6 +52,16 @@ async function use(
   } finally {
     await closeWorld(world);
   }
+}
+
+/** What the finance commands need, as lines of a shell. */
+function keptText({ ledger, chain }: World): string {
+  return [
+    'Until Ctrl-C these months can be read by every command of docs/finance:',
+    `export DATABASE_URL='${ledger.url}'`,
+    `RPC=${network}=${chain.rpcUrl}`,
+    'tollbook period list',
+  ].join('\n');
 }
 
 async function run(): Promise<void> {
@@ -63,7 +81,11 @@ async function run(): Promise<void> {
     await use(options, setup, async (world) => {
       await makeYear(world, setup);
       for (const line of await figuresOf(world)) say(line);
+      if (!options.keep) return;
+      console.log(keptText(world));
+      await twoSignals().first;
     });
+    if (options.keep) return;
     await use(options, setup, async (world) => {
       const { period, sales } = await makeGround(world, Math.min(options.payments, mostInGround));
       const failures = await findPlants(world, period, sales, say);

@@ -3,6 +3,7 @@ import { auditCommands } from '../../audit/terminal/descriptions.ts';
 import type { CommandDescription } from '../../base/terminal/command.ts';
 import type { ExitCode } from '../../base/terminal/exit-codes.ts';
 import { bookCommands } from '../../finance/terminal/book-descriptions.ts';
+import { invoiceCommands } from '../../finance/terminal/invoice-descriptions.ts';
 import { moneyCommands } from '../../finance/terminal/money-descriptions.ts';
 import { jobCommands } from '../../jobs/terminal/descriptions.ts';
 import { appCommands } from './descriptions.ts';
@@ -19,6 +20,7 @@ const descriptions = {
   ...jobCommands,
   ...moneyCommands,
   ...bookCommands,
+  ...invoiceCommands,
 };
 
 /** Where each command is, in the order of the list. Its file is loaded only when the command runs, so that `--help` stays fast. */
@@ -88,6 +90,9 @@ const loaders: Readonly<Record<keyof typeof descriptions, Command['load']>> = {
   'period list': async () => (await import('../../finance/commands/period.ts')).list,
   'period show': async () => (await import('../../finance/commands/period.ts')).show,
   'period check': async () => (await import('../../finance/commands/period.ts')).check,
+  'invoices issue': async () => (await import('../../finance/commands/invoices.ts')).issue,
+  'invoices statement': async () => (await import('../../finance/commands/invoices.ts')).statement,
+  'invoices list': async () => (await import('../../finance/commands/invoices.ts')).list,
   verify: async () => (await import('../../finance/commands/verify.ts')).run,
   'attestations sign': async () => (await import('../../finance/commands/attestations.ts')).sign,
   'attestations record': async () => (await import('../../finance/commands/attestations.ts')).record,

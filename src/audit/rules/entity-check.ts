@@ -23,6 +23,8 @@ export class EntityCheck {
   /** Of a transaction's cost: its valid record. */
   #costTerms = '';
   readonly #periods = new PeriodCheck();
+  /** Of a series of invoices: its last number. */
+  #invoices = 0;
 
   /** Applies the stream's next event. Returns the problem, or undefined if it is legal. */
   apply(event: LedgerEvent, stream: string): string | undefined {
@@ -44,6 +46,7 @@ export class EntityCheck {
       this.#checkCost(event) ??
       this.#checkReversal(event) ??
       this.#nameSpend(event) ??
+      this.#numberInvoice(event) ??
       this.#periods.apply(event)
     );
   }
@@ -81,6 +84,12 @@ export class EntityCheck {
     if (to === 'used') this.#capturedMicros += amountMicros;
     if (this.#heldMicros < 0n) return 'more credit is captured or released than was held for this chat';
     return this.#capturedMicros < 0n ? 'more credit is returned than was captured for this chat' : undefined;
+  }
+
+  #numberInvoice({ type, data }: LedgerEvent): string | undefined {
+    if (type !== 'operator_invoice_issued') return undefined;
+    this.#invoices += 1;
+    return data.number === this.#invoices ? undefined : `its number is ${data.number}, not ${this.#invoices}`;
   }
 
   #nameSpend(event: LedgerEvent): string | undefined {
@@ -130,6 +139,8 @@ function idOf(data: LedgerEvent['data'], kind: EntityKind): string | number | un
       return 'gas_used' in data ? `${chainOf(data.network)}:${data.transaction}` : undefined;
     case 'break':
       return 'break_id' in data ? data.break_id : undefined;
+    case 'invoice':
+      return 'series' in data ? data.series : undefined;
     case 'period':
       return 'from_ms' in data ? 'books' : '';
     case 'session':

@@ -1,19 +1,12 @@
 import { AccountMap, accountName, type MappedAccount } from '../values/account-map.ts';
-import { ConfigError } from './mistakes.ts';
-import { createReport, type Findings, type Report } from './report.ts';
-import { readToml } from './toml-source.ts';
+import type { Report } from './report.ts';
 
 const code = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
+const titleForm = /^(?! )[^"\p{C}]{1,100}(?<! )$/u;
 
-/**
- * Reads names and codes of accounts: a TOML table for each account, with `name`, `code` or both.
- * @throws ConfigError with every mistake, its line and its path
- */
-export function readAccountMap(text: string, file: string): AccountMap {
-  const toml = readToml(text, file);
-  const findings: Findings = { mistakes: [], warnings: [] };
-  const report = createReport(toml, findings);
-  const rules = Object.entries(toml.root as Record<string, unknown>).flatMap(([account, value]) => {
+/** Reads names, codes and titles of accounts: a TOML table for each account. Mistakes are reported, each with its path. */
+export function readAccountMap(tables: Readonly<Record<string, unknown>>, report: Report): AccountMap {
+  const rules = Object.entries(tables).flatMap(([account, value]) => {
     const rule = readRule(account, value, report);
     return rule ? [rule] : [];
   });
@@ -25,7 +18,6 @@ export function readAccountMap(text: string, file: string): AccountMap {
       report.mistake([rule.account], `has the name of ${other.account} and another code: ${name}`);
     codes.set(name, rule);
   }
-  if (findings.mistakes.length > 0) throw new ConfigError(findings.mistakes);
   return new AccountMap(rules);
 }
 
@@ -39,14 +31,20 @@ function readRule(account: string, value: unknown, report: Report): MappedAccoun
     return undefined;
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    report.mistake(path, 'must be a table with name, code or both');
+    report.mistake(path, 'must be a table with name, code or title');
     return undefined;
   }
-  const { name, code: given, ...others } = value as Record<string, unknown>;
+  const { name, code: given, title, ...others } = value as Record<string, unknown>;
   for (const key of Object.keys(others))
-    report.mistake([account, key], 'is unknown: there are name and code');
-  if (name === undefined && given === undefined) report.mistake(path, 'has neither name nor code');
-  return { account, name: readName(account, name, report), code: readCode(account, given, report) };
+    report.mistake([account, key], 'is unknown: there are name, code and title');
+  if (name === undefined && given === undefined && title === undefined)
+    report.mistake(path, 'has neither name nor code nor title');
+  return {
+    account,
+    name: readName(account, name, report),
+    code: readCode(account, given, report),
+    title: readTitle(account, title, report),
+  };
 }
 
 function readName(account: string, name: unknown, report: Report): string | undefined {
@@ -65,5 +63,12 @@ function readCode(account: string, given: unknown, report: Report): string | und
   const text = typeof given === 'bigint' ? String(given) : given;
   if (typeof text === 'string' && code.test(text)) return text;
   report.mistake([account, 'code'], 'must have 1 to 32 letters, digits, dots, hyphens or underscores');
+  return undefined;
+}
+
+function readTitle(account: string, given: unknown, report: Report): string | undefined {
+  if (given === undefined) return undefined;
+  if (typeof given === 'string' && titleForm.test(given)) return given;
+  report.mistake([account, 'title'], 'must have 1 to 100 visible characters, without quotation marks');
   return undefined;
 }

@@ -7,6 +7,8 @@ export interface MappedAccount {
   /** Of the same kind; undefined if only the code differs. */
   readonly name: string | undefined;
   readonly code: string | undefined;
+  /** As the accounting program shows it, such as `Sales:Services`. */
+  readonly title: string | undefined;
 }
 
 /** A name that both journals can hold: parts begin with a capital or a digit, and hold letters, digits and hyphens. */
@@ -18,6 +20,7 @@ export class AccountMap {
   readonly #rules: readonly MappedAccount[];
   readonly #names = new Map<string, string>();
   readonly #codes = new Map<string, string | undefined>();
+  readonly #titles = new Map<string, string>();
   readonly #renamed = new Set<string>();
 
   constructor(rules: readonly MappedAccount[]) {
@@ -31,6 +34,7 @@ export class AccountMap {
     const name = rule?.name === undefined ? account : rule.name + account.slice(rule.account.length);
     this.#names.set(account, name);
     if (rule?.code !== undefined) this.#codes.set(name, rule.code);
+    if (rule?.title !== undefined) this.#titles.set(name, rule.title);
     if (name !== account) this.#renamed.add(name);
     return name;
   }
@@ -38,6 +42,11 @@ export class AccountMap {
   /** The code of an account by its new name; undefined if it has no code, or no earlier name. */
   codeOf(name: string): string | undefined {
     return this.#codes.get(name);
+  }
+
+  /** The accounting program's name of an account, by its new name; undefined if it has none, or no earlier name. */
+  titleOf(name: string): string | undefined {
+    return this.#titles.get(name);
   }
 
   /** Whether a name of the operator's own chart is among those that were named before. */

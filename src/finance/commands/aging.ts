@@ -6,6 +6,7 @@ import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { readCurrency, withBooksSource } from '../terminal/books-source.ts';
 import { readZone } from '../terminal/period-choice.ts';
+import { readValuation } from '../terminal/worth.ts';
 import { checkSealedOptions, refuseUnsealed } from '../terminal/require-sealed.ts';
 import { bookCommands } from '../terminal/book-descriptions.ts';
 
@@ -20,6 +21,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   if (asOf !== undefined && asOfMs === undefined)
     throw new ArgumentError('--as-of is a date or time: 2026-11, 2026-11-01 or 2026-11-01T08:00:00Z');
   const currency = readCurrency(values);
+  const valuation = await readValuation(values);
   return withBooksSource(values, async (ledger) => {
     const { source } = ledger;
     const { nowMs } = source;
@@ -28,7 +30,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     const aging = await ageBooks(source, asOfMs ?? nowMs, { currency });
     const unsealed = await refuseUnsealed(values, ledger, aging.events);
     if (unsealed !== undefined) return unsealed;
-    for (const text of agingText(aging, format)) process.stdout.write(text);
+    for (const text of agingText(aging, format, valuation)) process.stdout.write(text);
     return exitCodes.done;
   });
 }

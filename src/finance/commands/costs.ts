@@ -5,7 +5,8 @@ import {
   reverseCost,
 } from '../../payments/use-cases/costs/record-cost.ts';
 import { recordMissingCosts } from '../use-cases/costs/record-missing.ts';
-import { costPurposes, type CostPurpose } from '../../base/values/transaction-cost.ts';
+import { nativeDecimals } from '../../base/values/native-coin.ts';
+import { costPurposes, type CostPurpose, costWei } from '../../base/values/transaction-cost.ts';
 import {
   ArgumentError,
   readAddress,
@@ -113,8 +114,10 @@ export function reverse(args: readonly string[]): Promise<ExitCode> {
 }
 
 export function list(args: readonly string[]): Promise<ExitCode> {
-  return listRecorded(args, listCosts, 'No cost of a transaction is recorded.', ({ type, data }) => {
-    const cost = `${costText(data)} (${data.purpose}) on ${data.network}`;
+  return listRecorded(args, listCosts, 'No cost of a transaction is recorded.', ({ type, data }, worthOf) => {
+    const worth = worthOf({ ...data, decimals: nativeDecimals, amount: costWei(data) });
+    const beside = worth === undefined ? '' : `, ${worth}`;
+    const cost = `${costText(data)}${beside} (${data.purpose}) on ${data.network}`;
     const of = `  paid by ${data.payer}, transaction ${data.transaction}`;
     const [said, rest] =
       type === 'operator_cost_reversed'

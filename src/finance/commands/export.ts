@@ -5,20 +5,29 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type BooksOptions, openBooks } from '../use-cases/books/books.ts';
-import { readAccountMap } from '../../base/config/account-map.ts';
+import type { Accounting } from '../../base/values/accounting.ts';
 import { writeBooks } from '../use-cases/books/format.ts';
+import { writeImport } from '../use-cases/books/import/write-import.ts';
+import { notingMissing } from '../use-cases/books/missing-values.ts';
 import { exportLines } from '../use-cases/books/export-leaves.ts';
-import { type BookFormat, bookFormats, isBookFormat } from '../../base/values/format.ts';
-import { readRates } from '../../audit/rules/bookkeeping/rates.ts';
+import {
+  type BookFormat,
+  bookFormats,
+  type ImportFormat,
+  importFormats,
+  isBookFormat,
+  isImportFormat,
+} from '../../base/values/format.ts';
 import { parseInstant, type Period } from '../../base/values/period.ts';
 import { utc } from '../../base/values/time-zone.ts';
 import type { ClosedPeriod } from '../rules/periods/periods.ts';
 import { compareExport, type Comparison } from '../use-cases/periods/compare-period.ts';
 import { findPeriods, readPeriods } from '../use-cases/periods/read-periods.ts';
-import { ArgumentError, readGivenFile, readOptions, requireWritable } from '../../base/terminal/arguments.ts';
+import { ArgumentError, readOptions, requireWritable } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { type BooksSource, readCurrency, withBooksSource } from '../terminal/books-source.ts';
+import { readStatedValues } from '../terminal/stated-values.ts';
 import { takePeriod } from '../terminal/period-choice.ts';
 import { besideClose } from '../terminal/period-text.ts';
 import { checkSealedOptions, refuseUnsealed } from '../terminal/require-sealed.ts';
@@ -33,9 +42,11 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   const { values } = readOptions(bookCommands.export, args);
   checkSealedOptions(values);
   if (values.out !== undefined) await requireWritable('out', values.out);
-  if (isBookFormat(values.format)) return exportBooks(values, values.format);
+  if (isBookFormat(values.format) || isImportFormat(values.format)) return exportBooks(values, values.format);
   if (values.format !== 'jsonl')
-    throw new ArgumentError(`unknown format: --format is jsonl, ${bookFormats.join(', ')}`);
+    throw new ArgumentError(
+      `unknown format: --format is jsonl, ${[...bookFormats, ...importFormats].join(', ')}`,
+    );
   return exportLedger(values);
 }
 
@@ -55,7 +66,9 @@ async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): P
     ] as const
   ).find((name) => rest[name] !== undefined);
   if (ofBooks !== undefined)
-    throw new ArgumentError(`--${ofBooks} is for the books of a period: --format ${bookFormats.join(', ')}`);
+    throw new ArgumentError(
+      `--${ofBooks} is for the books of a period: --format ${[...bookFormats, ...importFormats].join(', ')}`,
+    );
   if (!/^[1-9]\d{0,14}$/.test(from))
     throw new ArgumentError('--from-seq is the number of the first event, from 1');
   return withLedger(async ({ pool }) => {
@@ -69,7 +82,7 @@ async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): P
   });
 }
 
-async function exportBooks(values: Values, format: BookFormat): Promise<ExitCode> {
+async function exportBooks(values: Values, format: BookFormat | ImportFormat): Promise<ExitCode> {
   // mistakes that need no clock are reported before the database is opened
   readYear(values, takePeriod(values, Infinity), format);
   const stated = await readStated(values);
@@ -81,48 +94,64 @@ async function exportBooks(values: Values, format: BookFormat): Promise<ExitCode
 }
 
 /** Values from the caller that the ledger does not hold. */
-async function readStated(values: Values): Promise<BooksOptions> {
-  const { rates: file, 'value-in': valueIn } = values;
+async function readStated(values: Values): Promise<Stated> {
+  const { 'value-in': valueIn } = values;
   const currency = readCurrency(values);
-  const { accounts: names } = values;
-  const accountMap =
-    names === undefined ? undefined : readAccountMap(await readGivenFile('accounts', names), names);
-  if (file === undefined) {
-    if (valueIn !== undefined) throw new ArgumentError('--value-in goes with --rates');
-    return { currency, accountMap };
-  }
-  const reading = readRates(await readGivenFile('rates', file));
-  if (reading.kind === 'problem')
-    throw new ArgumentError(`--rates ${file}, line ${reading.line}: ${reading.words}`);
-  return { rates: reading.rates, valueIn, currency, accountMap };
+  const { rates: given, accounting } = await readStatedValues(values);
+  // a journal of the year closes no conversions
+  const rates = values['no-opening'] && values.rates === undefined ? undefined : given;
+  if (valueIn !== undefined && !rates) throw new ArgumentError('--value-in goes with --rates');
+  const { accountMap, tax } = accounting ?? {};
+  return { accounting, options: { rates, valueIn, currency, accountMap, tax } };
+}
+
+interface Stated {
+  readonly accounting: Accounting | undefined;
+  readonly options: BooksOptions;
 }
 
 /** It is a finding where the period is closed, and the export is not that of the close. */
 async function writePeriod(
   ledger: BooksSource,
   values: Values,
-  stated: BooksOptions,
-  format: BookFormat,
+  { accounting, options }: Stated,
+  format: BookFormat | ImportFormat,
 ): Promise<ExitCode> {
   const { source, pool } = ledger;
   const period = takePeriod(values, source.nowMs);
   const hash = createHash('sha256');
   const year = readYear(values, period, format);
-  const books = await openBooks(source, year?.period ?? period, {
-    ...stated,
-    continuedAtMs: year?.continuedAtMs,
-  });
+  const { books, missing } = notingMissing(
+    await openBooks(source, year?.period ?? period, {
+      ...options,
+      // an accounting program keeps one currency
+      ...(isImportFormat(format) && { valueIn: accounting?.importTerms?.currency }),
+      continuedAtMs: year?.continuedAtMs,
+    }),
+  );
   const unsealed = await refuseUnsealed(values, ledger, books.events);
   if (unsealed !== undefined) return unsealed;
-  if (!(await writeTo(values.out, hashed(writeBooks(books, format), hash)))) return exitCodes.done;
+  const bytes = isImportFormat(format)
+    ? writeImport(books, format, requireAccounting(accounting, format))
+    : writeBooks(books, format);
+  if (!(await writeTo(values.out, hashed(bytes, hash)))) return exitCodes.done;
+  for (const sentence of missing()) fail(sentence);
   // a close pins neither a journal without an opening, nor values that the caller adds to the ledger's
-  if (year || stated.rates || stated.currency !== undefined || stated.accountMap) return exitCodes.done;
+  const { rates, currency, accountMap } = options;
+  if (year || isImportFormat(format) || rates || currency !== undefined || accountMap) return exitCodes.done;
   const periods = pool ? (await readPeriods(pool)).periods : await findPeriods(source);
   const closed = periods.find(period);
   const comparison = closed && compareWithZone(closed, period, format, `0x${hash.digest('hex')}`);
   if (!closed || !comparison) return exitCodes.done;
   if (comparison.result !== 'same') fail(besideClose(closed, comparison));
   return comparison.result === 'differs' ? exitCodes.finding : exitCodes.done;
+}
+
+function requireAccounting(accounting: Accounting | undefined, format: ImportFormat): Accounting {
+  if (accounting) return accounting;
+  throw new ArgumentError(
+    `--format ${format} needs --accounts: a file that names your accounts, such as examples/accounting/${format}.toml`,
+  );
 }
 
 /**
@@ -133,7 +162,7 @@ async function writePeriod(
 function readYear(
   values: Values,
   period: Period,
-  format: BookFormat,
+  format: BookFormat | ImportFormat,
 ): { readonly period: Period; readonly continuedAtMs: number } | undefined {
   const { 'no-opening': isContinued, 'year-from': from } = values;
   if (!isContinued && from === undefined) return undefined;

@@ -12,6 +12,9 @@ import {
 } from '../terminal/record-transfer.ts';
 import { moneyCommands } from '../terminal/money-descriptions.ts';
 import { listSweeps } from '../../payments/store/refunds.ts';
+import { readValuation } from '../terminal/worth.ts';
+import { worthOn, worthText } from '../../audit/rules/bookkeeping/worth.ts';
+import { type Valuation, valueDecimals } from '../../audit/rules/bookkeeping/rates.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { notDone, say } from '../../base/terminal/terminal.ts';
 import { csvLine } from '../../base/values/csv-line.ts';
@@ -53,13 +56,13 @@ export function list(args: readonly string[]): Promise<ExitCode> {
     args,
     listSweeps,
     'No sweep is recorded.',
-    ({ data }) =>
-      `${moneyText(data)} on ${data.network}, by ${data.operator}\n` +
+    ({ data }, worth) =>
+      `${moneyText(data, worth(data))} on ${data.network}, by ${data.operator}\n` +
       `  from ${data.pay_to} to ${data.swept_to}, transaction ${data.transaction}, log ${data.log_index}`,
   );
 }
 
-const header = ['quote_digest', 'payment_nonce', 'payer', 'transaction', 'block', 'amount', 'token'];
+const header = ['quote_digest', 'payment_nonce', 'payer', 'transaction', 'block', 'amount', 'token'] as const;
 
 export async function payments(args: readonly string[]): Promise<ExitCode> {
   const { values } = readOptions(moneyCommands['sweeps payments'], args);
@@ -67,7 +70,8 @@ export async function payments(args: readonly string[]): Promise<ExitCode> {
   const [tx, log] = [readTransaction(values.tx, 'sweep'), readLog(values.log)];
   const isOf = (name: string): boolean =>
     log === undefined ? name.startsWith(`${tx}:`) : name === `${tx}:${log}`;
-  if (csv) process.stdout.write(csvLine(header));
+  const valuation = await readValuation(values);
+  if (csv) process.stdout.write(csvLine([...header, ...(valuation ? ['value', 'value_currency'] : [])]));
   return withLedger(async ({ pool }) => {
     const sweeps: Entry[] = [];
     let [count, sum] = [0, 0n];
@@ -76,7 +80,8 @@ export async function payments(args: readonly string[]): Promise<ExitCode> {
       else {
         count += part.atoms > 0n ? 1 : -1;
         sum += part.atoms;
-        process.stdout.write(csv ? csvLine(fieldsOf(part)) : `${fieldsOf(part).join('  ')}\n`);
+        const fields = [...fieldsOf(part), ...worthFields(part, valuation, csv)];
+        process.stdout.write(csv ? csvLine(fields) : `${fields.join('  ')}\n`);
       }
     }
     const [sweep, another] = sweeps;
@@ -92,6 +97,20 @@ export async function payments(args: readonly string[]): Promise<ExitCode> {
     if (!csv) say(`${count} payments of ${text(sum)}; the sweep moved ${text(atoms)}.`);
     return exitCodes.done;
   });
+}
+
+/** What it was worth on the day of its recording; empty without a rate. */
+function worthFields(
+  { entry, atoms }: CarriedPayment,
+  valuation: Valuation | undefined,
+  csv: boolean,
+): string[] {
+  const commodity = entry.moves[0]?.commodity;
+  if (!valuation || !commodity) return [];
+  const day = entry.recordedAt.slice(0, 10);
+  if (!csv) return [`(${worthText(atoms, commodity, day, valuation)})`];
+  const micros = worthOn(atoms, commodity, day, valuation);
+  return [micros === undefined ? '' : decimalText(micros, valueDecimals), valuation.currency];
 }
 
 function fieldsOf({ entry, atoms }: CarriedPayment): string[] {

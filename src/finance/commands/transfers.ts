@@ -96,10 +96,12 @@ export function reverse(args: readonly string[]): Promise<ExitCode> {
 }
 
 export function list(args: readonly string[]): Promise<ExitCode> {
-  return listRecorded(args, listTransfers, 'No transfer is recorded.', ({ type, data }) => {
+  return listRecorded(args, listTransfers, 'No transfer is recorded.', ({ type, data }, worth) => {
     const { network, transaction, log_index: logIndex, operator } = data;
     const what =
-      type === 'operator_transfer_recorded' ? useText(data) : `what was recorded is reversed: ${data.why}`;
+      type === 'operator_transfer_recorded'
+        ? useText(data, worth(data))
+        : `what was recorded is reversed: ${data.why}`;
     return `${what}, by ${operator}\n  on ${network}, transaction ${transaction}, log ${logIndex}`;
   });
 }
@@ -112,8 +114,8 @@ const words = {
 } as const;
 
 /** An operator's record of an unexplained transfer, as a sentence without its full stop. */
-function useText(recorded: UnexplainedTransferRecord): string {
+function useText(recorded: UnexplainedTransferRecord, worth?: string): string {
   const from = `from ${recorded.received_from} to ${recorded.pay_to}`;
   const by = recorded.returned ? ` by ${recorded.returned.transaction}` : '';
-  return `${moneyText(recorded)} ${from} ${words[recorded.as]}${by}`;
+  return `${moneyText(recorded, worth)} ${from} ${words[recorded.as]}${by}`;
 }

@@ -1,4 +1,4 @@
-import { agingFormats, bookFormats } from '../../base/values/format.ts';
+import { agingFormats, bookFormats, importFormats } from '../../base/values/format.ts';
 import { explanationClasses } from '../../ledger/rules/explanation-class.ts';
 import {
   byName,
@@ -10,7 +10,17 @@ import {
   why,
   zone as tz,
 } from '../../base/terminal/command.ts';
-import { attestedBy, chains, checkpoint, databaseSealed, input, pubkey, sealed, source } from './options.ts';
+import {
+  attestedBy,
+  chains,
+  checkpoint,
+  databaseSealed,
+  input,
+  pubkey,
+  sealed,
+  source,
+  valued,
+} from './options.ts';
 
 const changedLog = 'with --require-sealed: the events are not those that were sealed';
 const notAsClosed = 'the period is not as it was closed';
@@ -26,7 +36,7 @@ export const bookCommands = {
     summary: 'writes the ledger, or the books of a period, to a file',
     forms: ['', `--format FORMAT --from 2026-11 --to 2026-12`],
     options: {
-      format: textOr('FORMAT', 'jsonl', `jsonl, ${bookFormats.join(', ')}`),
+      format: textOr('FORMAT', 'jsonl', `jsonl, ${bookFormats.join(', ')},\n${importFormats.join(', ')}`),
       out: text('FILE', 'where it is written; default: standard output. With --from-seq it is appended to'),
       'from-seq': text('N', 'of the ledger: the first event'),
       from: text('2026-11', 'the books since then: a month, a day or an RFC 3339 time in the past'),
@@ -34,12 +44,12 @@ export const bookCommands = {
       ...source,
       rates: text(
         'FILE',
-        'a CSV of date, commodity, currency and rate: prices in journals, the worth of each row,\nand a closing entry of conversions',
+        'a CSV of date, commodity, currency and rate: prices in journals, the worth of each row,\nand a closing entry of conversions; default: the file that TOLLBOOK_RATES names',
       ),
       'value-in': text('EUR', 'the currency of rows if the file of --rates has several'),
       accounts: text(
         'FILE',
-        'TOML: other names of accounts, and codes, by account or by what it begins with',
+        'TOML: other names of accounts, and codes, by account or by what it begins with; rates of tax; what accounting programs need;\ndefault: the file that TOLLBOOK_ACCOUNTS names',
       ),
       'no-opening': flag(
         'the journal continues the journals of its year, and can be appended to them;\nthe first one of the year has the opening',
@@ -70,6 +80,7 @@ export const bookCommands = {
       ),
       format: textOr('FORMAT', agingFormats[0], agingFormats.join(', ')),
       ...source,
+      ...valued,
       ...sealed,
     },
     notes: ['credit is listed by grant and purchase, and the oldest is used first;', databaseOrExport],

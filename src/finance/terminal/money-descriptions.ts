@@ -12,7 +12,7 @@ import {
   why,
   zone as tz,
 } from '../../base/terminal/command.ts';
-import { attestedBy, chains, databaseSealed, evidence, log, network, tx } from './options.ts';
+import { attestedBy, chains, databaseSealed, evidence, log, network, tx, valued } from './options.ts';
 
 const changedRows =
   'the events are not those that were sealed, or the read models say something else: somebody has changed them';
@@ -27,6 +27,7 @@ const list = {
     from: text('2026-11', 'those that were recorded since then'),
     to: text('2026-12', 'those that were recorded before then'),
     tz,
+    ...valued,
   },
 } as const;
 
@@ -73,7 +74,7 @@ export const moneyCommands = {
   'refunds due': {
     isReading: true,
     summary: 'lists the payments with a refund due',
-    options: { ...databaseSealed, 'attested-by': attestedBy },
+    options: { ...databaseSealed, ...valued, 'attested-by': attestedBy },
     notes: ['a refund is due if a payment has a dead-lettered call or none'],
     exits: { finding: changedRows },
   },
@@ -160,7 +161,7 @@ export const moneyCommands = {
     isReading: true,
     summary: 'lists the payments that a sweep carried away',
     forms: ['--tx TRANSACTION'],
-    options: { tx, log, csv: flag('as CSV') },
+    options: { tx, log, csv: flag('as CSV'), ...valued },
     notes: ['all of its token and payee since the sweep before it, by their blocks'],
   },
   'transfers record': {

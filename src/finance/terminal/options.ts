@@ -35,5 +35,14 @@ export const source = {
   currency: text('USD', 'that of credit, for a ledger that does not say it'),
 };
 
+/** Of the commands that say what amounts are worth. */
+export const valued = {
+  rates: text(
+    'FILE',
+    'a CSV of date, commodity, currency and rate: what amounts are worth beside their atoms;\ndefault: the file that TOLLBOOK_RATES names',
+  ),
+  'value-in': text('EUR', 'the currency if the file of --rates has several'),
+};
+
 /** Of the commands that can ask the chains. */
 export const chains = { rpc, config };

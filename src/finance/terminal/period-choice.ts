@@ -10,8 +10,7 @@ import {
 } from '../../base/values/period.ts';
 import { findTimeZone, type TimeZone, utc } from '../../base/values/time-zone.ts';
 import { readPeriods } from '../use-cases/periods/read-periods.ts';
-import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
-import { moneyCommands } from './money-descriptions.ts';
+import { ArgumentError } from '../../base/terminal/arguments.ts';
 
 /** `--tz`: where days and months begin; UTC without it. Throws an ArgumentError if there is no such zone. */
 export function readZone(name: string | undefined): TimeZone {
@@ -95,12 +94,6 @@ export interface ListSpan {
 }
 
 /** `--from`, `--to` and `--tz` of a list, each of which may be left out. Throws an ArgumentError if one is not valid. */
-export function readListSpan(args: readonly string[]): ListSpan {
-  const { values } = readOptions(moneyCommands['sweeps list'], args);
-  return readSpan(values);
-}
-
-/** The same of options that are read. */
 export function readSpan(
   values: Readonly<Partial<Record<'from' | 'to' | 'tz', string | undefined>>>,
 ): ListSpan {

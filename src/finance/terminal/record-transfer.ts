@@ -11,13 +11,16 @@ import {
   readNetwork,
   readOperator,
   readOperatorText,
+  readOptions,
   readRpcUrls,
   requireChains,
 } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { closeChains, openChains, readConfig } from '../../audit/terminal/chains.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
-import { type ListSpan, readListSpan } from './period-choice.ts';
+import { moneyCommands } from './money-descriptions.ts';
+import { type ListSpan, readSpan } from './period-choice.ts';
+import { openWorth, readValuation, type WorthOf } from './worth.ts';
 import { fail, notDone, say } from '../../base/terminal/terminal.ts';
 
 /** `--tx`: a transaction, such as that of a refund. Throws an ArgumentError if it is not a transaction hash. */
@@ -144,13 +147,22 @@ export async function listRecorded<Event extends { readonly at: string }>(
   args: readonly string[],
   read: (pool: pg.Pool, limit: number, within: ListSpan) => Promise<readonly Event[]>,
   none: string,
-  textOf: (event: Event) => string,
+  /** `worth`: of an amount on the day of recording, if rates are given. */
+  textOf: (event: Event, worth: (money: Parameters<WorthOf>[0]) => string | undefined) => string,
 ): Promise<ExitCode> {
-  const span = readListSpan(args);
-  const events = await withLedger(({ pool }) => read(pool, mostListed, span));
-  if (events.length === 0) say(none);
-  for (const event of events) say(`${span.zone.textOf(Date.parse(event.at))}  ${textOf(event)}`);
-  return exitCodes.done;
+  const { values } = readOptions(moneyCommands['sweeps list'], args);
+  const span = readSpan(values);
+  const valuation = await readValuation(values);
+  return withLedger(async ({ pool }) => {
+    const worth = await openWorth(pool, valuation);
+    const events = await read(pool, mostListed, span);
+    if (events.length === 0) say(none);
+    for (const event of events) {
+      const line = textOf(event, (money) => worth(money, event.at.slice(0, 10)));
+      say(`${span.zone.textOf(Date.parse(event.at))}  ${line}`);
+    }
+    return exitCodes.done;
+  });
 }
 
 /** Opens the ledger and the chains for `work`, and closes them. */

@@ -26,7 +26,8 @@ export type EntityKind =
   | 'break'
   | 'period'
   | 'recovery'
-  | 'attestation';
+  | 'attestation'
+  | 'invoice';
 /** The state of such an entity; `none` before its first event. */
 export type EntityStep =
   | 'none'

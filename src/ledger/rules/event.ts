@@ -8,6 +8,7 @@ import { costEvents } from './cost-events.ts';
 import { creditEvents } from './credit-events.ts';
 import type { EventDescriptor, FollowUpTopic } from './descriptor.ts';
 import { identityEvents } from './identity-events.ts';
+import { invoiceEvents } from './invoice-events.ts';
 import { operatorEvents } from './operator-events.ts';
 import { paymentEvents } from './payment-events.ts';
 import { periodEvents } from './period-events.ts';
@@ -36,6 +37,7 @@ export const eventDescriptors = {
   ...costEvents,
   ...breakEvents,
   ...periodEvents,
+  ...invoiceEvents,
   ...recoveryEvents,
   ...chatEvents,
   ...creditEvents,

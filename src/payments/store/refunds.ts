@@ -206,6 +206,17 @@ export async function listPayees(pool: pg.Pool, network: Caip2) {
     .execute();
 }
 
+/** Every token that a payee was paid in. */
+export async function listTokens(pool: pg.Pool) {
+  const db = queriesOn(pool);
+  return db
+    .selectFrom('tollbook.payee')
+    .select(['network', 'asset', 'symbol', 'decimals'])
+    .distinct()
+    .where('generation', '=', activeGeneration(db))
+    .execute();
+}
+
 /** Records of a span of time: from the first moment on, and before the other one. */
 export interface RecordedWithin {
   readonly fromMs?: number | undefined;

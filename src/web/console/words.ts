@@ -1,7 +1,8 @@
 import { html, type Html } from '../../base/values/html.ts';
 import { type JobId, jobKey } from '../../base/values/job.ts';
 import { withoutMarks } from '../../base/values/visible-text.ts';
-import { ageText, field, selectField } from '../pages/elements.ts';
+import { ageText } from '../../base/values/age-text.ts';
+import { field, selectField } from '../pages/elements.ts';
 import type { ConsoleSite } from './visit.ts';
 
 /** `454 ms`, `2.3 s`, `41 s`, then minutes, hours and days. */

@@ -210,13 +210,6 @@ export function withThousands(number: number | bigint): string {
   return String(number).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
 }
 
-/** In the largest unit that has two of it. */
-export function ageText(secs: number): string {
-  if (secs < 120) return `${Math.round(secs)} s`;
-  if (secs < 7_200) return `${Math.round(secs / 60)} min`;
-  return secs < 172_800 ? `${Math.round(secs / 3_600)} h` : `${Math.round(secs / 86_400)} days`;
-}
-
 const day = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
 const minute = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
 

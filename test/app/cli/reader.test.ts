@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { beforeAll, inject, expect, onTestFinished, test } from 'vitest';
 import { commands } from '../../../src/app/cli/commands.ts';
 import { readerRole } from '../../../src/ledger/store/database.ts';
 import { type TestDatabase, withClient } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { testSigner } from '../../support/log.ts';
-import { tollbook, withoutProgress } from '../../support/program.ts';
+import { temporaryFolder, tollbook, withoutProgress } from '../../support/program.ts';
 import { paid } from '../../support/reconcile.ts';
 import { busyLedger } from '../../support/synthetic-ledger.ts';
 import { sealedLedger } from '../../support/verify.ts';
@@ -53,6 +55,7 @@ const needMore = [
   'period close',
   'period review',
   'period reopen',
+  'invoices issue',
   'projections rebuild',
 ];
 /** And those that are no part of finance. */
@@ -93,8 +96,11 @@ test('every command whose help says that the reader role is enough works with it
   const refusals: Readonly<Record<string, string>> = {
     'period show': notClosed,
     'period check': notClosed,
+    'invoices statement': notClosed,
     'sweeps payments': 'no sweep of this transaction is recorded\n',
   };
+  const rates = path.join(temporaryFolder(), 'rates.csv');
+  writeFileSync(rates, '2020-01-01,USDC-84532,USD,1\n');
   const used: Readonly<Record<string, readonly string[]>> = {
     export: ['--format', 'csv', ...period],
     aging: ['--as-of', period[3] ?? ''],
@@ -102,10 +108,12 @@ test('every command whose help says that the reader role is enough works with it
     'period list': [],
     'period show': ['2026-01'],
     'period check': ['2026-01'],
+    'invoices statement': ['2026-01', '--customer', 'acme'],
+    'invoices list': ['--series', '2026'],
     verify: [],
     settlements: [],
     'refunds due': [],
-    'sweeps list': [],
+    'sweeps list': ['--rates', rates],
     'sweeps payments': ['--tx', `0x${'a'.repeat(64)}`],
     'transfers list': [],
     'costs list': [],

@@ -136,6 +136,12 @@ const uses: Readonly<Record<string, Use>> = {
   'period list': { args: [] },
   'period show': { args: ['2026-01'], wrong: [[], ['2026-13'], ['x'], ['']] },
   'period check': { args: ['2026-01'], wrong: [[], ['2026-13'], ['x'], ['']] },
+  'invoices issue': {
+    args: ['2026-10', '--customer', 'acme', '--series', '2026', ...by],
+    wrong: [[], ['yesterday'], ['']],
+  },
+  'invoices statement': { args: ['2026-10', '--customer', 'acme'], wrong: [[], ['yesterday'], ['']] },
+  'invoices list': { args: ['--series', '2026'] },
   verify: { args: [], wrong: [[''], ['absent.jsonl']] },
   'attestations sign': {
     args: [signer.name, '--key', seedFile, '--out', path.join(folder, 'out')],
@@ -178,6 +184,9 @@ const unreadable: Readonly<Record<string, readonly string[]>> = {
   NAME: ['two words', 'ada@example', ''],
   "'TEXT'": ['ada@example', 'two\nlines', ''],
   TEXT: [''],
+  CUSTOMER: ['two words', ''],
+  SERIES: ['two words', 'lower', ''],
+  "'LINE'": [''],
   TYPE: [''],
   ROLE: ['root', ''],
   SCOPE: ['everything', ''],

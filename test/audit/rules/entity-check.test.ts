@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { LedgerEvent } from '../../../src/ledger/rules/event.ts';
 import { hex32Of, type StreamEvent } from '../../support/synthetic-ledger.ts';
 import { customer } from '../../support/synthetic-people.ts';
+import { eventExamples } from '../../ledger/rules/examples.ts';
 import { verdictOn } from '../../support/verify.ts';
 
 const streamEvent = (stream: string, type: string, data: object): StreamEvent => ({
@@ -265,3 +266,24 @@ test.each<[string, StreamEvent[], RegExp]>([
     /not the stream of a quote/,
   ],
 ])('both verifiers reject %s', async (_, events, words) => expect(await verdictOn(events)).toMatch(words));
+
+const invoice = (number: number, series = '2026', stream = `invoice:${series}`): StreamEvent =>
+  streamEvent(stream, 'operator_invoice_issued', {
+    ...eventExamples.operator_invoice_issued,
+    series,
+    number,
+  });
+
+test.each([
+  ['two series, each from 1 on', [invoice(1), invoice(1, 'B'), invoice(2)], 'sound'],
+  ['a number that is left out', [invoice(1), invoice(3)], 'its number is 3, not 2'],
+  ['a number that repeats', [invoice(1), invoice(1)], 'its number is 1, not 2'],
+  ['a series that begins later', [invoice(2)], 'its number is 2, not 1'],
+  [
+    'an invoice in the stream of another series',
+    [invoice(1, 'A', 'invoice:B')],
+    'its data do not match the entity of its stream',
+  ],
+])('invoices have every number of their series, in order: %s', async (_, events, words) => {
+  expect(await verdictOn(events)).toContain(words);
+});

@@ -8,6 +8,7 @@ import { eventDescriptors, eventTypes, typesListing } from '../../../src/ledger/
 import { consoleEvents } from '../../../src/ledger/rules/console-events.ts';
 import { costEvents } from '../../../src/ledger/rules/cost-events.ts';
 import { identityEvents } from '../../../src/ledger/rules/identity-events.ts';
+import { invoiceEvents } from '../../../src/ledger/rules/invoice-events.ts';
 import { operatorEvents } from '../../../src/ledger/rules/operator-events.ts';
 import { paymentEvents } from '../../../src/ledger/rules/payment-events.ts';
 import { periodEvents } from '../../../src/ledger/rules/period-events.ts';
@@ -36,6 +37,7 @@ describe('the event descriptors', () => {
       costEvents,
       breakEvents,
       periodEvents,
+      invoiceEvents,
       chatEvents,
       creditEvents,
       identityEvents,

@@ -9,7 +9,7 @@ const ofPayment = {
   payment_nonce: bytesOf('d4', 32),
 };
 
-/** Of a refund that a wallet sends, and what its transaction cost. */
+/** Of a refund that a wallet sends, what its transaction cost, and an invoice. */
 export const refundExamples = {
   operator_attestation_recorded: {
     size: 41,
@@ -60,6 +60,20 @@ export const refundExamples = {
     gas_price_wei: '1000000007',
     l1_fee_wei: '91',
     why: 'somebody else paid for it',
+    operator: 'ada',
+  },
+  operator_invoice_issued: {
+    series: '2026',
+    number: 1,
+    customer: 'acme',
+    from_ms: Date.parse('2026-10-01'),
+    to_ms: Date.parse('2026-11-01'),
+    close_seq: 41,
+    currency: 'EUR',
+    decimals: 2,
+    gross: '11900',
+    tax: '1900',
+    document_sha256: bytesOf('43', 32),
     operator: 'ada',
   },
 } as const;

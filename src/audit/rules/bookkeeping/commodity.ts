@@ -106,6 +106,28 @@ export class Commodities {
   }
 }
 
+/**
+ * The names that journals have for tokens, for lists that do not read the whole ledger. Two tokens of one symbol and network are told apart
+ * by the order of their first use, which a list does not know: such a token has no name here.
+ */
+export function namesOfTokens(
+  tokens: readonly Token[],
+): (
+  token: Pick<Token, 'network' | 'symbol'> & { readonly asset?: string | undefined },
+) => string | undefined {
+  const byName = Map.groupBy(tokens, plainName);
+  return (token) => {
+    const name = plainName(token);
+    const others = (byName.get(name) ?? []).filter(({ asset }) => asset !== token.asset);
+    const versions = new Set((byName.get(name) ?? []).map(({ decimals }) => decimals));
+    return others.length === 0 && versions.size <= 1 && name.length <= mostLetters ? name : undefined;
+  };
+}
+
+function plainName({ network, symbol }: Pick<Token, 'network' | 'symbol'>): string {
+  return `${cleanSymbol(symbol)}-${network.replace('eip155:', '')}`;
+}
+
 /** The first digits of a contract's address. */
 function contractIn(asset: string): string {
   return asset.slice(2, 8).toUpperCase();

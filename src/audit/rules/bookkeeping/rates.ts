@@ -56,6 +56,13 @@ export interface Valuation {
   readonly currency: string;
 }
 
+/** The currency in which values are said: the given one, or the only one; undefined if the rates do not have it, or several. */
+export function findCurrency({ currencies }: Rates, given: string | undefined): string | undefined {
+  const [only, another] = currencies;
+  const chosen = given ?? (another === undefined ? only : undefined);
+  return chosen !== undefined && currencies.includes(chosen) ? chosen : undefined;
+}
+
 export type RatesReading =
   | { readonly kind: 'rates'; readonly rates: Rates }
   /** `line`: counted from 1. */

@@ -1,3 +1,4 @@
+import { ageText } from '../../../base/values/age-text.ts';
 import { refundReasonTexts } from '../../../payments/rules/refund.ts';
 import { projectToHead } from '../../../audit/use-cases/projections/project.ts';
 import {
@@ -17,6 +18,7 @@ import {
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { quoteText } from '../../../payments/terminal/quote-text.ts';
 import { moneyText } from '../../terminal/money-text.ts';
+import { openWorth, readValuation, type WorthOf } from '../../terminal/worth.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { moneyCommands } from '../../terminal/money-descriptions.ts';
@@ -26,7 +28,9 @@ const pageSize = 1_000;
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { values } = readOptions(moneyCommands['refunds due'], args);
   checkSealedOptions(values);
+  const valuation = await readValuation(values);
   return withLedger(async (ledger) => {
+    const worth = await openWorth(ledger.pool, valuation);
     await projectToHead(ledger);
     const since = await readSince(values, ledger.pool);
     const refusal = await refuseChanged(values, ledger.pool, since);
@@ -45,7 +49,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       sealedSeq = Math.max(sealedSeq, page.asOfSeq);
       for (const row of page.rows) {
         quotes.add(row.quote_digest);
-        show(row);
+        show(row, worth);
       }
       listed += page.listed.length;
       contradicted.push(...page.contradicted);
@@ -76,11 +80,12 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   });
 }
 
-function show(row: ListedRefund): void {
+function show(row: ListedRefund, worth: WorthOf): void {
   const { network, why } = row;
+  const today = new Date().toISOString().slice(0, 10);
   say(
-    `${quoteText(row.quote_digest, row.quote_source)}  due since ${row.since} (${row.age_secs} s)  ${refundReasonTexts[why] ?? why}\n` +
-      `  ${moneyText(row)} on ${network} to ${row.payer}\n` +
+    `${quoteText(row.quote_digest, row.quote_source)}  due since ${row.since} (${ageText(row.age_secs)})  ${refundReasonTexts[why] ?? why}\n` +
+      `  ${moneyText(row, worth(row, today))} on ${network} to ${row.payer}\n` +
       `  payment ${row.payment_nonce}, paid to ${row.pay_to} by ${row.transaction}`,
   );
   if (row.refunded_amount !== '0')
@@ -95,7 +100,7 @@ function show(row: ListedRefund): void {
     const from = sender === null ? '' : ` from ${sender}${nonce === null ? '' : `, nonce ${nonce}`}`;
     const by = transaction === null ? '' : ` by ${transaction}`;
     say(
-      `  being sent since ${since} (${ageSecs} s) by ${operator}${from}${by}: its call is not delivered meanwhile`,
+      `  being sent since ${since} (${ageText(ageSecs)}) by ${operator}${from}${by}: its call is not delivered meanwhile`,
     );
   }
 }

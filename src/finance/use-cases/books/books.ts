@@ -1,9 +1,10 @@
 import type { AgedItem } from '../../../audit/rules/bookkeeping/aging.ts';
 import type { AccountMap } from '../../../base/values/account-map.ts';
+import type { TaxTerms } from '../../../base/values/accounting.ts';
 import { accounts } from '../../../audit/rules/bookkeeping/account.ts';
 import { type Balance, Balances, type Entry, type Commodity } from '../../../base/values/entry.ts';
 import { ReopenedQuotes, type SkimmedEvent } from '../../../audit/rules/bookkeeping/reopened-quotes.ts';
-import { type Rates, type Valuation, valueOf } from '../../../audit/rules/bookkeeping/rates.ts';
+import { findCurrency, type Rates, type Valuation, valueOf } from '../../../audit/rules/bookkeeping/rates.ts';
 import { Bookkeeper } from '../../../audit/rules/bookkeeping/bookkeeper.ts';
 import { currencyIn } from '../../../audit/rules/bookkeeping/commodity.ts';
 import { decodeLeaf, type EventData, type RecordedEvent } from '../../../ledger/rules/event.ts';
@@ -37,6 +38,8 @@ export interface BooksOptions {
   readonly currency?: string | undefined;
   /** Other names of accounts. */
   readonly accountMap?: AccountMap | undefined;
+  /** Tax that prices include. */
+  readonly tax?: TaxTerms | undefined;
   /** A later moment of the period, at which a journal begins that continues those of the period before it. */
   readonly continuedAtMs?: number | undefined;
 }
@@ -54,6 +57,8 @@ export interface Books {
   readonly valuation: Valuation | undefined;
   /** Whose names the accounts have. */
   readonly accountMap: AccountMap | undefined;
+  /** What of the income of sales is tax. */
+  readonly tax: TaxTerms | undefined;
   parts(): AsyncIterable<BooksPart>;
 }
 
@@ -65,7 +70,7 @@ export interface Books {
 export async function openBooks(
   source: LedgerSource,
   period: Period,
-  { rates, valueIn, currency: given, continuedAtMs, accountMap }: BooksOptions = {},
+  { rates, valueIn, currency: given, continuedAtMs, accountMap, tax }: BooksOptions = {},
 ): Promise<Books> {
   const reopened = new ReopenedQuotes();
   const batches = new PayoutBatches();
@@ -100,6 +105,7 @@ export async function openBooks(
     rates,
     valuation,
     accountMap,
+    tax,
     parts: () => {
       const parts = keepBooks(source, period, rates, found);
       return accountMap ? renamed(parts, accountMap) : parts;
@@ -124,11 +130,12 @@ function batchOf(event: RecordedEvent, { payment }: Entry, batches: PayoutBatche
   return payment?.place && batches.of({ ...payment, ...payment.place });
 }
 
-function valueCurrency({ currencies }: Rates, given: string | undefined): string {
-  const [only, another] = currencies;
-  const chosen = given ?? (another === undefined ? only : undefined);
-  if (chosen !== undefined && currencies.includes(chosen)) return chosen;
-  throw new ExportError(`--rates has rates in ${currencies.join(', ')}: name one of them with --value-in`);
+function valueCurrency(rates: Rates, given: string | undefined): string {
+  const currency = findCurrency(rates, given);
+  if (currency !== undefined) return currency;
+  throw new ExportError(
+    `--rates has rates in ${rates.currencies.join(', ')}: name one of them with --value-in`,
+  );
 }
 
 async function* keepBooks(

@@ -1,4 +1,7 @@
-import { type Valuation, valueDecimals, valueOf } from '../../../audit/rules/bookkeeping/rates.ts';
+import { rateOn, worthOn } from '../../../audit/rules/bookkeeping/worth.ts';
+import { type Valuation, valueDecimals } from '../../../audit/rules/bookkeeping/rates.ts';
+import { type Tax, taxIn, taxOf } from '../../../audit/rules/bookkeeping/tax.ts';
+import type { TaxTerms } from '../../../base/values/accounting.ts';
 import { decimalText, type Entry, type Move } from '../../../base/values/entry.ts';
 import type { Books, EntryPart } from './books.ts';
 import type { Period } from '../../../base/values/period.ts';
@@ -60,36 +63,72 @@ const columns: readonly Column[] = [
 /** With a valuation also the worth of each row on the day of its recording; empty if no rate is known for that day. */
 function valueColumns(valuation: Valuation | undefined): readonly Column[] {
   if (!valuation) return [];
-  const { rates, currency } = valuation;
-  const rateOf = ({ entry, move }: Row): string | undefined =>
-    move.commodity.name === currency
-      ? '1'
-      : rates.on(entry.recordedAt.slice(0, 10), move.commodity.name, currency)?.text;
+  const { currency } = valuation;
   const worth = (row: Row): string | undefined => {
-    const text = rateOf(row);
-    return text === undefined
-      ? undefined
-      : decimalText(valueOf(row.move.atoms, row.move.commodity, { text }), valueDecimals);
+    const micros = worthOf(row, valuation);
+    return micros === undefined ? undefined : decimalText(micros, valueDecimals);
   };
   return [
-    { name: 'rate', type: 'text', of: rateOf },
+    {
+      name: 'rate',
+      type: 'text',
+      of: ({ entry, move }) => rateOn(move.commodity, entry.recordedAt.slice(0, 10), valuation),
+    },
     { name: 'value', type: 'text', of: worth },
     { name: 'value_currency', type: 'text', of: () => currency },
   ];
 }
 
-/** The columns of an export; with codes of accounts also those of the two accounts. */
+/** In units of 10^-{@link valueDecimals} of the valuation's currency; undefined without a rate. */
+function worthOf(row: Row, valuation: Valuation): bigint | undefined {
+  const { atoms, commodity } = row.move;
+  return worthOn(atoms, commodity, row.entry.recordedAt.slice(0, 10), valuation);
+}
+
+/** The columns of an export; with codes of accounts also those of the two accounts, with rates of tax the tax of sales. */
 export function columnsOf({
   valuation,
   accountMap,
-}: Pick<Books, 'valuation' | 'accountMap'>): readonly Column[] {
+  tax,
+}: Pick<Books, 'valuation' | 'accountMap' | 'tax'>): readonly Column[] {
   const codes: Column[] = accountMap
     ? [
         { name: 'debit_code', type: 'text', of: ({ move }) => accountMap.codeOf(move.debit) },
         { name: 'credit_code', type: 'text', of: ({ move }) => accountMap.codeOf(move.credit) },
       ]
     : [];
-  return [...columns, ...valueColumns(valuation), ...codes];
+  return [...columns, ...valueColumns(valuation), ...codes, ...(tax ? taxColumns(tax, valuation) : [])];
+}
+
+/** Tax of the sales, in the row's commodity and in the currency of its value; with a note, and empty, where it is not known. */
+function taxColumns(terms: TaxTerms, valuation: Valuation | undefined): Column[] {
+  const found = ({ entry, move }: Row): Tax => taxOf(entry, move, terms);
+  const taxed = (row: Row) => {
+    const tax = found(row);
+    return tax.kind === 'taxed' ? tax : undefined;
+  };
+  const amount = (row: Row): string | undefined => {
+    const tax = taxed(row);
+    return tax && decimalText(tax.atoms, row.move.commodity.decimals);
+  };
+  const worth = (row: Row): string | undefined => {
+    const [tax, micros] = [taxed(row), valuation && worthOf(row, valuation)];
+    if (!tax || micros === undefined) return undefined;
+    const value = taxIn(micros, tax.rate);
+    return decimalText(tax.atoms < 0n ? -value : value, valueDecimals);
+  };
+  return [
+    { name: 'tax_country', type: 'text', of: (row) => taxed(row)?.country },
+    { name: 'tax_rate', type: 'text', of: (row) => taxed(row)?.rate },
+    { name: 'tax_amount', type: 'text', of: amount },
+    ...(valuation ? [{ name: 'tax_value', type: 'text' as const, of: worth }] : []),
+    { name: 'tax_note', type: 'text', of: (row) => taxNote(found(row)) },
+  ];
+}
+
+function taxNote(tax: Tax): string | undefined {
+  if (tax.kind === 'no_country') return 'customer without a country';
+  return tax.kind === 'no_rate' ? `no rate of ${tax.of} in ${tax.country}` : undefined;
 }
 
 function optional(whole: number | undefined): bigint | undefined {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { openBooks } from '../../../../src/finance/use-cases/books/books.ts';
 import { writeBooks } from '../../../../src/finance/use-cases/books/format.ts';
 import { openFileSource } from '../../../../src/finance/use-cases/books/source.ts';
-import { readAccountMap } from '../../../../src/base/config/account-map.ts';
+import { readAccounting } from '../../../../src/base/config/accounting.ts';
 import type { BookFormat } from '../../../../src/base/values/format.ts';
 import { absence, complaintsOf, isAbsent } from '../../../support/journal-tools.ts';
 import { temporaryFolder, tollbook } from '../../../support/program.ts';
@@ -31,7 +31,9 @@ name = "Expenses:Losses"
 
 async function exported(format: BookFormat, map: string = toml): Promise<string> {
   const source = openFileSource(exportFile(twoMonths().both), Date.now(), february.toMs);
-  const books = await openBooks(source, february, { accountMap: readAccountMap(map, 'accounts.toml') });
+  const books = await openBooks(source, february, {
+    accountMap: readAccounting(map, 'accounts.toml').accountMap,
+  });
   return Buffer.concat(await Array.fromAsync(writeBooks(books, format))).toString();
 }
 
@@ -109,7 +111,7 @@ test('every mistake of a map of accounts is reported with its line and path, and
     'accounts.toml:3  "Income:Jobs".number: is unknown',
     'accounts.toml:4  income: is not an account',
     'accounts.toml:7  "Income:FX".code: must have 1 to 32 letters',
-    'accounts.toml:8  "Income:Refunds": has neither name nor code',
+    'accounts.toml:8  "Income:Refunds": has neither name nor code nor title',
   ])
     expect(ended.stderr).toContain(words);
 });

@@ -4,6 +4,8 @@ import { agingText } from '../../../../src/finance/use-cases/books/aging-text.ts
 import { openFileSource } from '../../../../src/finance/use-cases/books/source.ts';
 import type { RecordedEvent } from '../../../../src/ledger/rules/event.ts';
 import { paidQuote, recorded, type StreamEvent } from '../../../audit/rules/bookkeeping/support.ts';
+import { namesOfTokens } from '../../../../src/audit/rules/bookkeeping/commodity.ts';
+import { Rates } from '../../../../src/audit/rules/bookkeeping/rates.ts';
 import { tollbook } from '../../../support/program.ts';
 import { booksFrom, exportFile, february, january, readCsv, twoMonths } from './support.ts';
 
@@ -120,6 +122,42 @@ describe('an aging', () => {
     expect(json.totals.map(({ atoms }) => atoms)).toEqual(aging.totals.map(({ total }) => String(total)));
     expect(written('text').match(/^ {2}2026-/gm)).toHaveLength(amounts.length);
   });
+});
+
+test('an aging says what amounts are worth at its date, in every format, and where no rate is known', async () => {
+  const aging = await agingAt(exportFile(twoMonths().both), january.toMs);
+  const rates = new Rates([
+    { day: '2026-01-31', commodity: 'USDC-84532', currency: 'EUR', text: '900' },
+    // of the day that the aging does not include
+    { day: '2026-02-01', commodity: 'USDC-84532', currency: 'EUR', text: '1' },
+  ]);
+  const written = (format: Parameters<typeof agingText>[1]): string =>
+    [...agingText(aging, format, { rates, currency: 'EUR' })].join('');
+  expect(written('text')).toContain('refund due: 0.001000 USDC-84532 (0.900000 EUR), 1 item\n');
+  expect(written('text')).toContain('granted credit: 9.000000 CREDIT (no rate in EUR), 1 item\n');
+  expect(written('text')).toMatch(/Z {2}0 days {2}0\.001000 \(0\.900000 EUR\) {2}0x/);
+  const values = readCsv(written('csv')).map((row) => [
+    row['commodity'],
+    row['value'],
+    row['value_currency'],
+  ]);
+  expect(values).toContainEqual(['USDC-84532', '0.900000', 'EUR']);
+  expect(values).toContainEqual(['CREDIT', '', 'EUR']);
+  const json = JSON.parse(written('json')) as { items: { commodity: string; value: string | null }[] };
+  expect(json.items.find(({ commodity }) => commodity === 'CREDIT')).toMatchObject({ value: null });
+});
+
+test('a list has no name for a token whose symbol another token of its network has too', () => {
+  const token = { network: 'eip155:10', asset: '0xa', symbol: 'USDC', decimals: 6 };
+  const nameOf = namesOfTokens([
+    token,
+    { ...token, asset: '0xb', symbol: 'usdc' },
+    { ...token, network: 'eip155:1' },
+  ]);
+  expect(nameOf(token)).toBeUndefined();
+  expect(nameOf({ ...token, network: 'eip155:1' })).toBe('USDC-1');
+  expect(nameOf({ ...token, network: 'eip155:1', asset: '0xc' })).toBeUndefined();
+  expect(nameOf({ network: 'eip155:10', symbol: 'ETH' })).toBe('ETH-10');
 });
 
 const run = (...args: string[]) => tollbook(['aging', '--input', exportFile(twoMonths().both), ...args]);

@@ -5,7 +5,7 @@ import { type BooksOptions, openBooks } from '../../../../src/finance/use-cases/
 import { writeBooks } from '../../../../src/finance/use-cases/books/format.ts';
 import { openFileSource } from '../../../../src/finance/use-cases/books/source.ts';
 import type { BookFormat } from '../../../../src/base/values/format.ts';
-import { readAccountMap } from '../../../../src/base/config/account-map.ts';
+import { readAccounting } from '../../../../src/base/config/accounting.ts';
 import { readRates } from '../../../../src/audit/rules/bookkeeping/rates.ts';
 import { booksStartMs, paidQuote, recorded } from '../../../audit/rules/bookkeeping/support.ts';
 import { absence, complaintsOf, hledgerBalances, isAbsent } from '../../../support/journal-tools.ts';
@@ -153,7 +153,7 @@ account Assets:Exchange
 `,
   };
   const gas = ':Eip155-84532:ETH-COIN:0x909090-909090';
-  const chart = readAccountMap('["Assets:Gas"]\nname = "Assets:Wallets"', 'accounts.toml');
+  const chart = readAccounting('["Assets:Gas"]\nname = "Assets:Wallets"', 'accounts.toml').accountMap;
 
   describe.each(['hledger', 'beancount'] as const)(
     'in a journal for %s that another one includes',

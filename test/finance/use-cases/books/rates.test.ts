@@ -13,7 +13,7 @@ import {
   type StreamEvent,
 } from '../../../audit/rules/bookkeeping/support.ts';
 import { absence, complaintsOf, hledgerBalances, isAbsent } from '../../../support/journal-tools.ts';
-import { temporaryFolder } from '../../../support/program.ts';
+import { temporaryFolder, tollbook } from '../../../support/program.ts';
 import { exportFile, january, readCsv } from './support.ts';
 
 const chatId = '00000000-0000-4000-8000-00000000000b';
@@ -157,4 +157,47 @@ test.each([
 test('a file of rates may have quotation marks around its fields, and empty lines', () => {
   const quoted = '"date","commodity","currency","rate"\r\n"2026-01-01","USDC-1","USD","0.5"\r\n\r\n';
   expect(ratesOf(quoted).on('2026-01-02', 'USDC-1', 'USD')?.text).toBe('0.5');
+});
+
+const sale = (text: string) =>
+  readCsv(text).find(({ credit_account: account = '' }) => account.startsWith('Income:Chat'));
+
+describe('by default', () => {
+  const period = ['--from', '2026-01', '--to', '2026-02', '--exported-at', '2026-02-01'];
+
+  test('an export has the values of the rates that TOLLBOOK_RATES names, and says where there are none', async () => {
+    const file = path.join(temporaryFolder(), 'rates.csv');
+    writeFileSync(
+      file,
+      '2026-01-31,USD,EUR,0.9\n2026-02-02,USDC-84532,EUR,900\n2025-12-31,USDC-84532,USD,1\n',
+    );
+    const env = { TOLLBOOK_RATES: file };
+    const args = ['export', '--format', 'csv', ...period, '--input', ledger('USD'), '--value-in', 'EUR'];
+    const ended = await tollbook(args, env);
+    const rows = readCsv(ended.stdout);
+    expect(rows.find(({ category }) => category === 'credit_grant')).toMatchObject({
+      rate: '0.9',
+      value: '0.900000',
+      value_currency: 'EUR',
+    });
+    // never zero
+    expect(rows[0]).toMatchObject({ commodity: 'USDC-84532', rate: '', value: '' });
+    expect(ended).toMatchObject({
+      code: 0,
+      stderr: 'no rate of USDC-84532 in EUR on 2026-01-31 or before: the value is left empty\n',
+    });
+  });
+
+  test('an export has the tax of each sale, by the country of its customer and its job', async () => {
+    const accounts = path.join(temporaryFolder(), 'accounts.toml');
+    const args = ['export', '--format', 'csv', ...period, '--input', ledger('USD')];
+    writeFileSync(accounts, '[tax.rates]\nDE = "19"\n"DE chat" = "7"\n[customers]\n"unknown" = "DE"\n');
+    const nowhere = await tollbook(args, { TOLLBOOK_ACCOUNTS: accounts });
+    expect(nowhere.stderr).toBe('customer account:7 has no country: its tax is left empty\n');
+    expect(sale(nowhere.stdout)).toMatchObject({ tax_amount: '', tax_note: 'customer without a country' });
+    writeFileSync(accounts, '[tax]\ndefault_country = "DE"\n[tax.rates]\nDE = "19"\n"DE chat" = "7"\n');
+    const { stdout } = await tollbook([...args, '--accounts', accounts]);
+    // 0.50 USD with 7 % in it
+    expect(sale(stdout)).toMatchObject({ tax_country: 'DE', tax_rate: '7', tax_amount: '0.032710' });
+  });
 });

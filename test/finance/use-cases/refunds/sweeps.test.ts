@@ -1,8 +1,12 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { devnetAddress, devnetKeys } from '../../../../src/devnet/accounts.ts';
 import { listCosts, listSweeps } from '../../../../src/payments/store/refunds.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { payTo } from '../../../support/gateway.ts';
+import type { EventOf } from '../../../../src/ledger/rules/event.ts';
+import { temporaryFolder, tollbook } from '../../../support/program.ts';
 import { expectSoundLedger } from '../../../support/invariants.ts';
 import { chainsThatStandStill, giveBack, refunding } from './support.ts';
 
@@ -61,5 +65,27 @@ describe('a sweep', () => {
     expect(await sweep(foreign)).toMatchObject({ code: 'no_sweep' });
     expect(await sweep(nowhere)).toMatchObject({ code: 'transaction_unknown' });
     expect(await sweep(nowhere, { network: 'eip155:1' })).toMatchObject({ code: 'network_unknown' });
+  });
+});
+
+test('lists of refunds due, sweeps and costs have the worth of each amount by default, and say where no rate is known', async () => {
+  const { database, ledger, paid, sweep, final } = await refunding(chain);
+  const digest = await paid();
+  await sweep(await final(await giveBack(chain, { to: devnetAddress('operator'), amount: 5n })));
+  const rates = path.join(temporaryFolder(), 'rates.csv');
+  writeFileSync(rates, '2020-01-01,USDC-84532,USD,2\n2999-01-01,ETH-84532,USD,3000\n');
+  const list = (args: readonly string[], env = {}) => tollbook(args, { DATABASE_URL: database.url, ...env });
+  const valued = { TOLLBOOK_RATES: rates };
+  const [{ data: cost }] = (await listCosts(ledger.pool, 10)) as [EventOf<'transaction_cost_recorded'>];
+  expect((await list(['sweeps', 'list'], valued)).stdout).toContain('(5 atoms; 0.000010 USD) on');
+  expect((await list(['costs', 'list'], valued)).stdout).toContain(`${cost.symbol}, no rate in USD (sweep)`);
+  const due = (await list(['refunds', 'due'], valued)).stdout;
+  expect(due).toContain(`quote ${digest}  due since`);
+  expect(due).toMatch(/\(\d+ (?:s|min)\).*\n {2}[\d.]+ USDC \(\d+ atoms; [\d.]+ USD\) on/);
+  // without rates, as before
+  expect((await list(['sweeps', 'list'])).stdout).toContain('(5 atoms) on');
+  expect(await list(['sweeps', 'list', '--value-in', 'USD'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--value-in goes with --rates'),
   });
 });
