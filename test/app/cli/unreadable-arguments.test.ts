@@ -1,10 +1,11 @@
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { commands } from '../../../src/app/cli/commands.ts';
 import { signAttestation } from '../../../src/audit/rules/attestation.ts';
 import { noteSigner } from '../../../src/base/values/log/checkpoint.ts';
-import { temporaryFolder, tollbook } from '../../support/program.ts';
+import { tollbook } from '../../support/program.ts';
 
 const hash = `0x${'a'.repeat(64)}`;
 const node = ['--rpc', 'eip155:1=http://127.0.0.1:1'];
@@ -14,7 +15,8 @@ const why = ['--why', 'a reason'];
 const by = ['--by', 'ada'];
 const elsewhere = ['--database', 'localhost', '--public-url', 'none'];
 const config = ['--config', 'config/example.toml'];
-const folder = temporaryFolder();
+const folder = mkdtempSync(path.join(tmpdir(), 'tollbook-arguments-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const [seedFile, noteFile] = [path.join(folder, 'seed'), path.join(folder, 'note')];
 const seed = Buffer.alloc(32, 7);
 const signer = noteSigner('audit.example/tollbook', [seed]);
