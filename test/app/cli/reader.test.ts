@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, inject, expect, onTestFinished, test } from 'vitest';
+import { noteSigner } from '../../../src/base/values/log/checkpoint.ts';
 import { commands } from '../../../src/app/cli/commands.ts';
 import { readerRole } from '../../../src/ledger/store/database.ts';
 import { type TestDatabase, withClient } from '../../support/database.ts';
@@ -56,6 +57,7 @@ const needMore = [
   'period review',
   'period reopen',
   'invoices issue',
+  'attestations record',
   'projections rebuild',
 ];
 /** And those that are no part of finance. */
@@ -99,7 +101,11 @@ test('every command whose help says that the reader role is enough works with it
     'invoices statement': notClosed,
     'sweeps payments': 'no sweep of this transaction is recorded\n',
   };
-  const rates = path.join(temporaryFolder(), 'rates.csv');
+  const folder = temporaryFolder();
+  const [rates, seedFile] = [path.join(folder, 'rates.csv'), path.join(folder, 'seed')];
+  const seed = randomBytes(32);
+  const verifier = noteSigner('audit.example/tollbook', [seed]);
+  writeFileSync(seedFile, seed.toString('hex'));
   writeFileSync(rates, '2020-01-01,USDC-84532,USD,1\n');
   const used: Readonly<Record<string, readonly string[]>> = {
     export: ['--format', 'csv', ...period],
@@ -110,6 +116,8 @@ test('every command whose help says that the reader role is enough works with it
     'period check': ['2026-01'],
     'invoices statement': ['2026-01', '--customer', 'acme'],
     'invoices list': ['--series', '2026'],
+    'attestations sign': [verifier.name, '--key', seedFile, '--out', path.join(folder, 'attestation')],
+    'attestations list': ['--attested-by', verifier.verifierKeys[0]],
     verify: [],
     settlements: [],
     'refunds due': [],
