@@ -100,7 +100,7 @@ export const routelessCodes = [
 const aboutJobs = `Pay for jobs over x402: each payment becomes one call for a runner, and the ledger records every step.
 
 **Refusals** are \`{"error": "one sentence", "code": "machine_readable"}\`, some with further fields. Each operation lists all of
-its codes. A refused request is never charged. Before a route is found, a request can also be refused with
+its codes. Most refusals charge nothing, and say so; after any other, send the same request again, and sign a new payment only if the sentence says so. Before a route is found, a request can also be refused with
 ${listed(routelessCodes)}. Paid routes have paths and an address of their own, and answer with the upstream's status or also with ${listed(paidRouteCodes)}.
 
 **Values**: amounts of tokens and wei are decimal strings; times are RFC 3339 in UTC; ids are numbers up to 2^53 − 1.

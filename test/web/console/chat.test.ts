@@ -39,7 +39,9 @@ test.skipIf(!hasBrowser)(
     await page.getByRole('button', { name: 'Grant credit' }).click();
     await page.getByRole('button', { name: 'Press again' }).click();
     await page.getByText('The credit was granted.').waitFor();
-    await page.getByText('It has 12.50 USD to spend, by 1 key.').waitFor();
+    await page
+      .getByText('It has 12.50 USD of credit. 1 key may spend it, up to the limits of the key.')
+      .waitFor();
     await tour.open(path, 'console-account');
     // a customer by the address that they write from
     const carol = createBrowser(gateway.url, '203.0.113.7');

@@ -127,8 +127,7 @@ function tieOut({ not_explained: left }: Bridge, money: (atoms: string | null) =
     </p>`;
   if (left === '0' && open > 0)
     return html`<p class="notice warn">
-      These lines account for the whole difference, but ${open === 1 ? '1 break' : `${open} breaks`} of this
-      report ${open === 1 ? 'is' : 'are'} not explained.
+      The amounts add up. Why ${open === 1 ? '1 of them' : `${open} of them`} moved is not explained.
     </p>`;
   return left === '0'
     ? html`<p class="notice good">It ties out: these lines account for the whole difference.</p>`

@@ -53,10 +53,13 @@ async function logView({ site }: OperatorVisit): Promise<View> {
   const anchors = await Promise.all(
     names.map(async (name) => ({ name, ...(await readAnchorState(pool, origin, name)) })),
   );
-  const published = anchors.length === 0 ? 'No copy of the heads is published elsewhere.' : '';
+  const published =
+    anchors.length === 0
+      ? 'No head is published elsewhere, so only this database vouches for them: an administrator can configure an anchor.'
+      : '';
   const sealed =
     unsealed.count === 0
-      ? `All ${withThousands(newest.size)} events are sealed. ${published}`
+      ? `All ${withThousands(newest.size)} events are sealed by signed heads. ${published}`
       : `${withThousands(newest.size)} events are sealed; the newest ${withThousands(unsealed.count)} are not yet. ${published}`;
   const body = html`${noticeOf({ tone: anchors.length === 0 ? 'plain' : 'good', text: sealed })}
     <section class="sheet">
@@ -69,14 +72,7 @@ async function logView({ site }: OperatorVisit): Promise<View> {
       <pre class="code" tabindex="0">${newest.note}</pre>
       ${copyButton(newest.note, 'the checkpoint')}
     </section>
-    ${
-      anchors.length === 0
-        ? empty(
-            'No anchor',
-            'No head was published elsewhere yet: this database alone says what the log was.',
-          )
-        : html`<section class="sheet">${table('Anchors', anchorColumns, anchors)}</section>`
-    }
+    ${anchors.length > 0 && html`<section class="sheet">${table('Anchors', anchorColumns, anchors)}</section>`}
     <section class="sheet">
       ${table('The last heads', headColumns, await latestHeads(pool, origin, shownHeads))}
     </section>`;

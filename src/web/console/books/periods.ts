@@ -227,7 +227,7 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
           'Closed',
           [
             byWhom(data.operator, closing.at),
-            despite !== undefined && html`<br />although breaks were not explained: ${despite}`,
+            despite !== undefined && html`<br />with breaks not explained, because: “${despite}”`,
           ],
         ],
         [
@@ -237,7 +237,7 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
                 byWhom(reviewed.data.operator, reviewed.at),
                 !reviewed.data.reconciled && ', without the chains',
               ]
-            : 'not yet: another person than the one who closed it does',
+            : `not yet; somebody other than ${data.operator} must`,
         ],
         reopening && [
           'Opened again',

@@ -221,7 +221,8 @@ async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: 
 }
 
 function refundBadge(state: PaymentState): Html {
-  if (state.refunding) return badge('being sent', 'warn');
+  if (state.refunding)
+    return badge(state.refunding.transaction === undefined ? 'not known whether sent' : 'being sent', 'warn');
   if (state.isRefunded) return badge('refunded', 'good');
   return refundReason(state) === undefined ? badge('not due') : badge('due', 'bad');
 }

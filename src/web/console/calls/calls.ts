@@ -54,7 +54,10 @@ async function callsView(visit: OperatorVisit): Promise<View> {
 function deadNotice(dead: number, hasMore: boolean): Html {
   const many = `${withThousands(dead)} calls${hasMore ? ' or more' : ''} were not delivered`;
   const text = dead === 1 && !hasMore ? '1 call was not delivered' : many;
-  return noticeOf({ tone: 'warn', text: `${text}: send them to their runners again, or give them up.` });
+  return noticeOf({
+    tone: 'warn',
+    text: `${text}: open their cause below to see which can be sent again, or give them up.`,
+  });
 }
 
 function causesSheet({ site }: OperatorVisit, { groups, others, next }: CauseReport): Html {

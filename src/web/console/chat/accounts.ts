@@ -228,9 +228,15 @@ function creditNotice(
         It has no credit to spend: its requests for models that cost are refused.
       </p>`
     : html`<p class="notice ${working === 0 ? 'warn' : 'plain'}">
-        It has ${money} to spend${held}, by
-        ${working === 0 ? 'no key: none of its keys is valid' : working === 1 ? '1 key' : `${working} keys`}.
+        It has ${money} of credit${held}. ${spendersOf(working)}
       </p>`;
+}
+
+function spendersOf(validKeys: number): string {
+  if (validKeys === 0) return 'No key can spend it: none of its keys is valid.';
+  return validKeys === 1
+    ? '1 key may spend it, up to the limits of the key.'
+    : `${validKeys} keys may spend it, each up to its limits.`;
 }
 
 function creditSheet(

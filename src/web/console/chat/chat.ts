@@ -46,7 +46,7 @@ function upstreamsNotice({ models, health }: ChatContext): Html | false {
   return failing.length === 0
     ? noticeOf({
         tone: 'good',
-        text: 'No model has lost all its upstreams.',
+        text: 'Every model has an upstream that can be tried.',
       })
     : noticeOf({
         tone: 'bad',
@@ -74,17 +74,17 @@ function columnsFor({ health, settings }: ChatContext): Column<ModelConfig>[] {
 
 function limitsSheet({ settings }: ChatContext): Html {
   const limits: readonly (readonly [string, number | undefined])[] = [
-    ['Of a key, a minute', settings.keyPerMinute],
-    ['Of a session, a minute', settings.sessionPerMinute],
-    ['Of an account, a minute', settings.accountPerMinute],
-    ['Of a spend authorization’s account, a minute', settings.spendAuthPerMinute],
-    ['Without credentials, a minute', settings.anonymousPerMinute],
-    ['Without credentials, a day', settings.anonymousPerDay],
-    ['Of free models, a minute', settings.freePerMinute],
-    ['Of free models, a day', settings.freePerDay],
-    ['Refused ones of an address, a minute', settings.refusedPerMinute],
-    ['Invalid credentials of an address, a minute', settings.failedAuthPerMinute],
-    ['At the same time, of a client', settings.maxConcurrentPerClient],
+    ['One key, requests a minute', settings.keyPerMinute],
+    ['One session, requests a minute', settings.sessionPerMinute],
+    ['One account, requests a minute', settings.accountPerMinute],
+    ['One spend authorization’s account, requests a minute', settings.spendAuthPerMinute],
+    ['One address without credentials, requests a minute', settings.anonymousPerMinute],
+    ['One address without credentials, requests a day', settings.anonymousPerDay],
+    ['Free models, requests a minute', settings.freePerMinute],
+    ['Free models, requests a day', settings.freePerDay],
+    ['One address, refused requests a minute', settings.refusedPerMinute],
+    ['One address, invalid credentials a minute', settings.failedAuthPerMinute],
+    ['One client, requests at the same time', settings.maxConcurrentPerClient],
   ];
   return html`<section class="sheet">
     <h2>Limits of requests</h2>

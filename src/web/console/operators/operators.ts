@@ -151,7 +151,7 @@ function roleForm(visit: OperatorVisit, { name, role, userId }: ListedOperator):
         ${role === undefined && html`<option value="" selected>withdrawn</option>`}
         ${operatorRoles.map((one) => html`<option value="${one}" ${one === role && html`selected`}>${one}</option>`)}
       </select>
-      <button class="plain small">Set</button></span
+      <button class="plain small">Change role</button></span
     >`,
   );
 }

@@ -133,7 +133,7 @@ async function proofSection(site: ConsoleSite, { head, events }: PaymentHistory)
     </section>`;
   const keys = await site.logKeys();
   const sealed = events.filter(({ proof }) => proof).length;
-  return html`<section class="sheet" data-proof data-keys="${keys.join(' ')}">
+  return html`<section class="sheet" data-proof data-log-keys="${keys.join(' ')}">
     <h2>Proof</h2>
     <p data-proof-verdict role="status">
       ${sealed} of ${events.length} events are in the log up to its newest signed head. Checking them needs

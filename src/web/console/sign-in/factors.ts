@@ -56,7 +56,7 @@ async function factorsView(
     ${refusal && noticeOf({ tone: 'bad', text: refusal.text })}
     ${tableSheet('Each of them opens the console', columns, factors, { none: ['None yet', 'Add one below.'] })}
     <section class="sheet">
-      <h2>Another one</h2>
+      <h2>${factors.length === 0 ? 'Add one' : 'Add another one'}</h2>
       <p class="hint">Any of them opens the console. An admin resets them all where one was lost.</p>
       ${await passkeyOffer(visit, prover, `${path}/passkey`, path)}
       ${!hasApp && appOffer(visit, prover, `${path}/app`, { sealed, fields: codeFields })}

@@ -59,7 +59,7 @@ function signInView(
   { next, email = '', result }: { readonly next: string; readonly email?: string; readonly result?: Refusal },
 ): View {
   const { identity, hasCustomerPages } = visit.site;
-  const forgotten = hasCustomerPages && html`<a href="/forgot-password">Forgotten?</a>`;
+  const forgotten = hasCustomerPages && html`<a href="/forgot-password">Forgotten your password?</a>`;
   const content = html`${
     visit.visitor &&
     noticeOf({
@@ -79,5 +79,5 @@ function signInView(
         <button class="wide">Continue</button>`,
     )
   }`;
-  return sheetView('Sign in', content, { heading: 'Operators', refusal: result });
+  return sheetView('Sign in', content, { heading: 'Sign in to the console', refusal: result });
 }

@@ -72,7 +72,7 @@ async function verifyHead(signed, signatures, key) {
 async function check() {
   const verdict = section.querySelector('[data-proof-verdict]');
   const note = section.querySelector('[data-checkpoint]').textContent;
-  const { size, root, signature } = await readCheckpoint(note, section.dataset.keys.split(' '));
+  const { size, root, signature } = await readCheckpoint(note, section.dataset.logKeys.split(' '));
   let [good, bad, open] = [0, 0, 0];
   for (const row of document.querySelectorAll('[data-event]')) {
     const badge = row.querySelector('[data-verdict]');

@@ -48,7 +48,7 @@ export function offerSections(visit: Visit, { jobs, routes, models }: Offers): H
     )}
     ${section('Paid APIs', 'Paid by the request from a wallet: curl shows the offer, and charges nothing.', routes, jobItem(context), '/jobs')}`
   }
-  ${chat && section('Models', html`Paid by the token from your credit, with a key in <code>TOLLBOOK_KEY</code>.`, models, modelItem(chat.settings, site.publicUrl()), '/v1/models')}`;
+  ${chat && section('Models', html`Models with a price are paid from your credit, with a key in <code>TOLLBOOK_KEY</code>. Free models cost nothing.`, models, modelItem(chat.settings, site.publicUrl()), '/v1/models')}`;
 }
 
 function section<T>(

@@ -39,7 +39,12 @@ export function keyPages(pages: Pages<ChatVisit>): void {
     const { visitor } = visit;
     const nowMs = Date.now() + context.lane.state.clockOffsetMs;
     const read = readKeyForm(fields, context.models, nowMs);
-    if (read.kind === 'wrong') return newView(visit, fields, { status: 422, mistakes: read.mistakes });
+    if (read.kind === 'wrong')
+      return newView(visit, fields, {
+        status: 422,
+        text: 'No key was made: change what is marked below.',
+        mistakes: read.mistakes,
+      });
     const waitSecs = await takeKeyTurn(visit.site.identity, visitor, visit.request.ip);
     if (waitSecs > 0) {
       const text = `You make keys too fast. No key was made: try again in ${waitSecs} seconds.`;

@@ -44,7 +44,7 @@ const sentText = html`<p>
   <p class="hint">Nothing there? Look into the spam folder, or <a href="/forgot-password">ask again</a>.</p>`;
 
 function forgottenView(visit: Visit, email = visit.query.get('email') ?? '', result?: Refusal): Answer {
-  const content = html`<p>We send a link to your address, which sets a new one.</p>
+  const content = html`<p>We mail you a link. With it you set a new password.</p>
     ${form(visit, '/forgot-password', html`${field({ label: 'E-mail', name: 'email', type: 'email', value: email, autocomplete: 'username', maxLength: 254 })}<button class="wide">Send the link</button>`)}`;
   const below = html`<p class="aside"><a href="/sign-in">Back to the sign-in</a></p>`;
   return sheetView('Forgotten password', content, { refusal: result, below });

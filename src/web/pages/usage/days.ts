@@ -1,4 +1,5 @@
 import { html, type Html } from '../../../base/values/html.ts';
+import { visibleText } from '../../../base/values/visible-text.ts';
 import { day, maxDaysApart } from '../../../chat/http/schemas/usage.ts';
 import { dayText, field } from '../elements.ts';
 import { daysApart, daysBefore } from './periods.ts';
@@ -41,7 +42,7 @@ function isReadable(text: string): boolean {
 }
 
 function notADay(text: string): string {
-  return `“${text.slice(0, maxShownChars)}” is not a day. Choose one that exists, or write it as 2026-11-23.`;
+  return `“${visibleText(text.slice(0, maxShownChars))}” is not a day. Choose one that exists, or write it as 2026-11-23.`;
 }
 
 /** The fields for both days, with what was typed: a browser shows no text in a field for days but a day. */

@@ -121,7 +121,7 @@ export function generationView(
   const isOverCharged = generation.captured !== generation.cost;
   const facts: Readonly<Record<string, Shown>> = {
     Cost: credit(generation.cost),
-    'Set aside for it': generation.held !== null && credit(generation.held),
+    'Held for it': generation.held !== null && credit(generation.held),
     Charged: isOverCharged && credit(generation.captured),
     'Given back': credit(generation.released),
     Model: modelName(model),
@@ -131,7 +131,7 @@ export function generationView(
     'Output tokens': output !== null && count(output),
     Counted:
       generation.is_estimate === true && 'in part by the gateway: the upstream did not report all of it',
-    Key: key ?? 'none',
+    Key: key ?? 'Sessions, without a key',
     Began: time(new Date(generation.created_at)),
     Took: all !== null && duration(all),
     'First byte after': duration(generation.first_byte_ms),

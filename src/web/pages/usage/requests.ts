@@ -1,4 +1,4 @@
-import { withoutMarks } from '../../../base/values/visible-text.ts';
+import { visibleText, withoutMarks } from '../../../base/values/visible-text.ts';
 import { completionFilters, cursorBehind } from '../../../chat/http/generations.ts';
 import { generationsQuery, type GenerationsQuery } from '../../../chat/http/schemas/generations.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
@@ -65,7 +65,11 @@ function pathTo(path: string, { from, to, model, key_id: keyId, cursor }: Shows)
 function nothingView({ cursor, from, to, model, key_id: keyId }: Shows): Html {
   if (cursor !== undefined) return empty('There are no older requests', 'This was the last page.');
   return [from, to, model, keyId].some((value) => value !== undefined)
-    ? empty('No such request', 'Choose other days, or another model or key.')
+    ? empty(
+        'No requests for this choice',
+        'Choose other days, or another model or key.',
+        html`<a class="button" href="${requestsPath}">Show all requests</a>`,
+      )
     : empty(
         'No requests yet',
         'Each request to a model is here a moment after it began, with its cost.',
@@ -114,14 +118,14 @@ function filterForm(
   const keyIds = ['0', ...keys.map((key) => String(key.keyId))];
   const labelOf = (id: string): Html | string => {
     const key = keys.find((one) => String(one.keyId) === id);
-    return key ? withoutMarks(key.name) : isKeyId(id) ? keyName(undefined, Number(id)) : id;
+    return key ? withoutMarks(key.name) : isKeyId(id) ? keyName(undefined, Number(id)) : visibleText(id);
   };
   return html`<form method="get" action="${requestsPath}" class="days">
     ${dayFields(typed, mistakes, true)}
     <div class="field">
       <label for="model">Model</label
       ><select id="model" name="model">
-        ${option('', 'all', model === '')}${withChosen(models, model).map((name) => option(name, name, name === model))}
+        ${option('', 'all', model === '')}${withChosen(models, model).map((name) => option(name, visibleText(name), name === model))}
       </select>
     </div>
     <div class="field">
@@ -156,7 +160,7 @@ async function refusedView(visit: SignedInChatVisit, typed: Typed): Promise<View
   const mistakes: Mistakes = {
     ...dayMistakes(query),
     ...(!isKeyId(keyId) && {
-      key_id: `“${keyId.slice(0, 40)}” is not the number of a key. Choose one of yours.`,
+      key_id: `“${visibleText(keyId.slice(0, 40))}” is not the number of a key. Choose one of yours.`,
     }),
   };
   const what =
