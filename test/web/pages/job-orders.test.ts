@@ -269,7 +269,7 @@ test.skipIf(!hasBrowser)(
     const pay = page.getByRole('button', { name: 'Pay with the wallet' });
     proxy.faults.settle = failsBeforeBroadcast;
     await pay.click();
-    await page.getByText('Nothing was charged. Try again.').waitFor();
+    await page.getByText('Nothing was charged. Send it some, then try again.').waitFor();
     expect(await chain.balance(payer)).toBe(100_000_000n);
     proxy.faults.settle = 'pass';
     await pay.click();

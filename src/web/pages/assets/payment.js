@@ -251,7 +251,7 @@ const refusals = [
     /signature|authorization_value|recipient/,
     'Your wallet has signed something else than this page asked for, or for another network.',
   ],
-  [/insufficient/, 'Your wallet has too little of the token.', 'Send it some, or choose a smaller amount.'],
+  [/insufficient/, 'Your wallet has too little of the token.', 'Send it some, then try again.'],
   [/account_closed/, 'The account that was to get the credit is closed.', 'Ask the operator about it.'],
   [/another_order/, 'The payment belongs to another top-up.', 'Load this page again.'],
   [/valid_before|expired/, 'The signature came too late.'],
