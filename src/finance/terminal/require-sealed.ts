@@ -52,16 +52,24 @@ export async function refuseUnsealed(
   return tellSealing(await sealingInFile(ledger.source.leaves(), checkpoints, verifier, events), events);
 }
 
+/** `--attested-by`. Throws an ArgumentError if it is neither a key nor a file with one. */
+export async function readAttestedBy({
+  'attested-by': key,
+}: {
+  readonly 'attested-by'?: string | undefined;
+}): Promise<NoteVerifier | undefined> {
+  return key === undefined ? undefined : readVerifier(key);
+}
+
 /**
- * `--attested-by`: the newest attestation of that verifier, with which only what came since has to be read. Undefined without the option, and
- * where there is no usable one, after standard error says so: then everything is read.
+ * The newest attestation of a verifier, with which only what came since has to be read. Undefined without a verifier, and where there is no
+ * usable one, after standard error says so: then everything is read.
  */
 export async function readSince(
-  { 'attested-by': key }: { readonly 'attested-by'?: string | undefined },
+  verifier: NoteVerifier | undefined,
   pool: pg.Pool,
 ): Promise<Attested | undefined> {
-  if (key === undefined) return undefined;
-  const verifier = await readVerifier(key);
+  if (!verifier) return undefined;
   const answer = await readAttested(pool, verifier);
   switch (answer.kind) {
     case 'attested':

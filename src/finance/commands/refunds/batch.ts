@@ -26,6 +26,7 @@ import { moneyText } from '../../terminal/money-text.ts';
 import { type ChainSources, readChainSources, withSources } from '../../terminal/record-transfer.ts';
 import {
   checkSealedOptions,
+  readAttestedBy,
   readSince,
   refuseChanged,
   refuseUnsealed,
@@ -50,6 +51,7 @@ const whyLeftOut: Readonly<Record<SendRefusal, string>> = {
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { order, sender, out, safe, sealed, sources } = readRequest(args);
+  const attestedBy = await readAttestedBy(sealed);
   await requireWritable('out', out);
   if (safe !== undefined) await requireWritable('safe', safe);
   return withSources(sources, async ({ ledger, chains }) => {
@@ -58,7 +60,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
         `no RPC for ${order.network} is known: name one with --rpc ${order.network}=URL`,
       );
     await projectToHead(ledger);
-    const since = await readSince(sealed, ledger.pool);
+    const since = await readSince(attestedBy, ledger.pool);
     const changed = await refuseChanged(sealed, ledger.pool, since);
     if (changed !== undefined) return changed;
     const plan = await planBatch(ledger.pool, order, chains, sender, since);

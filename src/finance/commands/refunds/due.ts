@@ -11,6 +11,7 @@ import { listStartedRefunds } from '../../../payments/store/refunds.ts';
 import { readOptions } from '../../../base/terminal/arguments.ts';
 import {
   checkSealedOptions,
+  readAttestedBy,
   readSince,
   refuseChanged,
   refuseUnsealed,
@@ -28,11 +29,12 @@ const pageSize = 1_000;
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { values } = readOptions(moneyCommands['refunds due'], args);
   checkSealedOptions(values);
+  const attestedBy = await readAttestedBy(values);
   const valuation = await readValuation(values);
   return withLedger(async (ledger) => {
     const worth = await openWorth(ledger.pool, valuation);
     await projectToHead(ledger);
-    const since = await readSince(values, ledger.pool);
+    const since = await readSince(attestedBy, ledger.pool);
     const refusal = await refuseChanged(values, ledger.pool, since);
     if (refusal !== undefined) return refusal;
     let [listed, sealedSeq] = [0, -1];
