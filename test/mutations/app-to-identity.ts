@@ -26,6 +26,7 @@ export const fromAppToIdentity: readonly MutationRow[] = [
     const { usage, written } = end.progress;
     const counted = usage ?? (await estimateAside(chat.prompt, written));
     const cost = costOf(chat, counted);
+    if (end.ending === 'completed') noteLength(context, chat, counted);
     await record(context, chat, completedStep(chat, end, { ...counted, ...cost }, usage === undefined));
     const problem = end.progress.isUsageMalformed
       ? 'malformed'
