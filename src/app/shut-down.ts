@@ -63,5 +63,6 @@ function endingOf(requestsCut: number, features: readonly RunningFeature[]): End
 
 /** The part of the grace period that is kept for recording which requests were cut short. */
 function lastMomentMs(graceMs: number): number {
-  return Math.min(1_000, graceMs / 4);
+  // the first estimate of tokens starts a thread
+  return Math.min(5_000, graceMs / 4);
 }

@@ -8,7 +8,7 @@ const holdsOf = 'select started_at from tollbook.chat_hold';
 
 test('a stopped gateway leaves no holds: completions are finished, or charged as far as they were written', async () => {
   const gateway = await startChatGateway({
-    top: 'shutdown_grace_secs = 2',
+    top: 'shutdown_grace_secs = 8',
     model: { slowMs: 700 },
   });
   const { pool } = gateway.database;
