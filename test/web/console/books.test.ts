@@ -49,7 +49,7 @@ test.skipIf(!hasBrowser)(
     expect((await browserOf(site, ada).get('/console')).text).toContain('1 in the last reconciliation');
     await page.locator('tbody a').first().click();
     await page.getByRole('heading', { name: `Reconciliation ${id}` }).waitFor();
-    await page.getByText(/From .+, ledger and chains differ: 1 break is not explained\./).waitFor();
+    await page.getByText(/Ledger and chains differ from .+: 1 break is not explained\./).waitFor();
     expect(await page.getByText('It ties out').count()).toBe(0);
     await tour.look('console-reconciliation');
     await page.getByRole('link', { name: 'Explain it' }).click();

@@ -127,7 +127,8 @@ function tieOut({ not_explained: left }: Bridge, money: (atoms: string | null) =
     </p>`;
   if (left === '0' && open > 0)
     return html`<p class="notice warn">
-      The amounts add up. Why ${open === 1 ? '1 of them' : `${open} of them`} moved is not explained.
+      These lines account for the whole difference, but ${open === 1 ? '1 break' : `${open} breaks`} of this
+      report ${open === 1 ? 'is' : 'are'} not explained.
     </p>`;
   return left === '0'
     ? html`<p class="notice good">It ties out: these lines account for the whole difference.</p>`

@@ -86,7 +86,7 @@ async function lastNotice({ site }: OperatorVisit, { id, to }: ReconciliationRow
     ? html`<p class="notice good">${last} leaves no break to explain.</p>`
     : html`<p class="notice bad">
         ${last} has ${open === 1 ? '1 break that no operator has' : `${open} breaks that no operator has`}
-        explained. Open it to explain ${open === 1 ? 'it' : 'them'}.
+        explained.
       </p>`;
 }
 
@@ -143,25 +143,22 @@ function verdictOf(report: ReportJson, open: number): Html {
   const { fault } = ledger;
   if (fault !== null)
     return noticeOf({ tone: 'bad', text: `The ledger is wrong at event ${fault.seq}: ${fault.words}` });
-  const ends = html`${time(new Date(period.from))} up to ${time(new Date(period.to))}`;
-  const [span, upperSpan] = [html`from ${ends}`, html`From ${ends}`];
+  const span = html`from ${time(new Date(period.from))} up to ${time(new Date(period.to))}`;
   if (open > 0)
     return html`<p class="notice bad">
-      ${upperSpan}, ledger and chains differ: ${open === 1 ? '1 break is' : `${open} breaks are`} not
-      explained. ${open === 1 ? 'Explain it' : 'Explain them'} in the table below.
+      Ledger and chains differ ${span}: ${open === 1 ? '1 break is' : `${open} breaks are`} not explained.
+      ${open === 1 ? 'Explain it' : 'Explain them'} in the table below.
     </p>`;
   if (leavesUnexplained(report))
     return html`<p class="notice bad">
-      ${upperSpan}, ledger and chains differ by an amount that no item explains: the balances show it.
+      Ledger and chains differ ${span} by an amount that no item explains: the balances show it.
     </p>`;
   if (!networks.every(({ is_covered: isCovered }) => isCovered))
     return html`<p class="notice warn">
       Ledger and chains do not differ so far; not every block ${span} is final yet. Reconcile again later.
     </p>`;
   if (breaks > 0)
-    return html`<p class="notice warn">
-      ${upperSpan}, ledger and chains differ, and every break is explained.
-    </p>`;
+    return html`<p class="notice warn">Ledger and chains differ ${span}, and every break is explained.</p>`;
   return html`<p class="notice good">
     Ledger and chains agree
     ${span}${items > 0 && `, but for what is still open: ${items === 1 ? '1 item' : `${items} items`}`}.
