@@ -13,7 +13,7 @@ import {
  * verifier's own name, with one line after the root: `refunds-due COUNT SHA256`.
  */
 export interface Attestation extends TreeHead {
-  /** The number of payments with a refund due, and the hash of {@link owedHash}. */
+  /** The number of payments with a refund due, and their hash: {@link owedSummary}. */
   readonly owed: OwedSummary;
 }
 

@@ -1,4 +1,5 @@
 import type { Accounting, DatevTerms, ImportTerms, TaxTerms } from '../values/accounting.ts';
+import { parseAddress } from '../values/primitives.ts';
 import { readAccountMap } from './account-map.ts';
 import { ConfigError } from './mistakes.ts';
 import { createReport, type Findings, type Report } from './report.ts';
@@ -115,7 +116,8 @@ function readTax(
   if (given.length === 0) report.mistake(['tax'], 'has no rate: write them in [tax.rates]');
   const countries = new Map<string, string>();
   for (const [customer, code] of Object.entries(customers ?? {})) {
-    if (typeof code === 'string' && country.test(code)) countries.set(customerKey(customer), code);
+    if (typeof code === 'string' && country.test(code))
+      countries.set(parseAddress(customer) ?? customer, code);
     else report.mistake(['customers', customer], 'must be the code of a country, such as "DE"');
   }
   const defaultCountry = textReader(table, ['tax'], report)(
@@ -124,11 +126,6 @@ function readTax(
     'must be the code of a country, such as "DE"',
   );
   return { defaultCountry, rates, countries };
-}
-
-/** As customers are looked up: wallets are compared in lower case. */
-function customerKey(customer: string): string {
-  return /^0x[0-9a-f]{40}$/i.test(customer) ? customer.toLowerCase() : customer;
 }
 
 function refuseOthers(table: Table, path: readonly string[], keys: readonly string[], report: Report): void {

@@ -5,6 +5,7 @@ import {
   originPattern,
   parseSeed,
   parseVerifierKey,
+  verifierKeyPattern,
 } from '../values/log/checkpoint.ts';
 import { type Address, type Caip2, chainIdOf, type Hex } from '../values/primitives.ts';
 import type { Constants } from './constants.ts';
@@ -32,7 +33,7 @@ export const logShape = {
     'Ed25519 seed that signs heads, 32 bytes in hex or base64; `tollbook log key` makes one',
   ),
   attested_by: matching(
-    /^[^+\s]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+={0,2}$/,
+    verifierKeyPattern,
     'must be the public key of a verifier, as `tollbook log key` prints it',
   )
     .optional()

@@ -1,3 +1,4 @@
+import { chunksOf } from '../../base/values/chunks.ts';
 import { failureCause } from '../../base/values/failure-cause.ts';
 import { type DeadLetterFilter, type DeadLetterRow, findDeadLetters } from '../store/dead-letters.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
@@ -53,8 +54,7 @@ export async function changeEach<Why extends string>(
 ): Promise<Omit<BatchReport<Why>, 'next'>> {
   const skipped: { callId: number; why: Why }[] = [];
   let done = 0;
-  for (let from = 0; from < callIds.length; from += atOnce) {
-    const some = callIds.slice(from, from + atOnce);
+  for (const some of chunksOf(callIds, atOnce)) {
     const steps = await Promise.all(some.map(change));
     for (const [index, step] of steps.entries()) {
       if (step.kind === 'done') done++;

@@ -147,6 +147,7 @@ async function admitWithoutLength(
   }
   return withoutShort(result);
 }
+
 type Spender = Extract<Caller, { kind: 'spend_auth' }>;
 
 /**

@@ -12,9 +12,16 @@ import {
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { finding, notDone, say } from '../../base/terminal/terminal.ts';
 import { countOf } from '../../base/values/count-text.ts';
-import { CheckpointError, noteSigner, originPattern, parseSeed } from '../../base/values/log/checkpoint.ts';
+import {
+  CheckpointError,
+  noteSigner,
+  type NoteVerifier,
+  originPattern,
+  parseSeed,
+} from '../../base/values/log/checkpoint.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { bookCommands } from '../terminal/book-descriptions.ts';
+import { readAttestedBy } from '../terminal/require-sealed.ts';
 import { attest, listAttestations, recordAttestation } from '../use-cases/attestations/attest.ts';
 
 /** Verifies the ledger, or what came since the last attestation of the same key, and signs what it found. */
@@ -62,11 +69,10 @@ export async function sign(args: readonly string[]): Promise<ExitCode> {
 /** Records an attestation that a verifier has signed. */
 export async function record(args: readonly string[]): Promise<ExitCode> {
   const { values } = readOptions(bookCommands['attestations record'], args);
-  const { file, 'attested-by': key } = values;
+  const { file } = values;
   if (file === undefined) throw new ArgumentError('--file is missing: the attestation');
-  if (key === undefined) throw new ArgumentError('--attested-by is missing: the public key of the verifier');
+  const verifier = await requireAttestedBy(values);
   const operator = readOperator(values.by ?? '');
-  const verifier = await readVerifier(key);
   const note = await readGivenFile('file', file);
   try {
     openAttestation(note, verifier);
@@ -86,9 +92,7 @@ export async function record(args: readonly string[]): Promise<ExitCode> {
 /** Lists the recorded attestations of a verifier, and those under its name that it did not sign. */
 export async function list(args: readonly string[]): Promise<ExitCode> {
   const { values } = readOptions(bookCommands['attestations list'], args);
-  const { 'attested-by': key } = values;
-  if (key === undefined) throw new ArgumentError('--attested-by is missing: the public key of the verifier');
-  const verifier = await readVerifier(key);
+  const verifier = await requireAttestedBy(values);
   return withLedger(async ({ pool }) => {
     const listed = await listAttestations(pool, verifier);
     if (listed.length === 0) say(`No attestation of ${verifier.name} is recorded.`);
@@ -100,4 +104,10 @@ export async function list(args: readonly string[]): Promise<ExitCode> {
       );
     return listed.some(({ attestation }) => !attestation) ? exitCodes.finding : exitCodes.done;
   });
+}
+
+async function requireAttestedBy(given: Parameters<typeof readAttestedBy>[0]): Promise<NoteVerifier> {
+  const verifier = await readAttestedBy(given);
+  if (!verifier) throw new ArgumentError('--attested-by is missing: the public key of the verifier');
+  return verifier;
 }

@@ -7,6 +7,7 @@ import { fail, finding, notDone, say } from '../../base/terminal/terminal.ts';
 import { decimalText } from '../../base/values/entry.ts';
 import { shortInstant } from '../../base/values/period.ts';
 import { accountNamePattern } from '../../base/values/price.ts';
+import { parseAddress } from '../../base/values/primitives.ts';
 import { invoiceSeries } from '../../ledger/rules/invoice-events.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { InvoiceFold } from '../rules/invoices/invoice.ts';
@@ -44,8 +45,7 @@ async function readDocument({ customer, format, out, pubkey, ...given }: Given) 
     currency: readCurrency(given),
     verifier: pubkey === undefined ? undefined : await readVerifier(pubkey),
   };
-  const isWallet = /^0x[0-9a-f]{40}$/i.test(customer);
-  return { customer: isWallet ? customer.toLowerCase() : customer, isPage: format === 'page', out, ...read };
+  return { customer: parseAddress(customer) ?? customer, isPage: format === 'page', out, ...read };
 }
 
 export async function issue(args: readonly string[]): Promise<ExitCode> {

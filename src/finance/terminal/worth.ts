@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { ArgumentError } from '../../base/terminal/arguments.ts';
 import { listTokens } from '../../payments/store/refunds.ts';
 import { namesOfTokens } from '../../audit/rules/bookkeeping/commodity.ts';
-import { findCurrency, type Valuation } from '../../audit/rules/bookkeeping/rates.ts';
+import { findCurrency, unclearCurrency, type Valuation } from '../../audit/rules/bookkeeping/rates.ts';
 import { worthText } from '../../audit/rules/bookkeeping/worth.ts';
 import type { valued } from './options.ts';
 import { readStatedValues } from './stated-values.ts';
@@ -21,9 +21,7 @@ export async function readValuation(given: Given): Promise<Valuation | undefined
   }
   const currency = findCurrency(rates, given['value-in']);
   if (currency !== undefined) return { rates, currency };
-  throw new ArgumentError(
-    `--rates has rates in ${rates.currencies.join(', ')}: name one of them with --value-in`,
-  );
+  throw new ArgumentError(unclearCurrency(rates));
 }
 
 /** What an amount is worth on a day, as text; undefined if no rates are given. */

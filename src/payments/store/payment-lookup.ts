@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { chunksOf } from '../../base/values/chunks.ts';
 import { decodeLeaf } from '../../ledger/rules/event.ts';
 import type { PaymentName } from '../rules/payment.ts';
 import type { StreamReading } from '../../ledger/store/streams.ts';
@@ -63,8 +64,7 @@ export function createPaymentLookup(pool: pg.Pool) {
   const flush = (): void => {
     const all = waiting;
     waiting = [];
-    for (let from = 0; from < all.length; from += maxTogether)
-      void answer(pool, all.slice(from, from + maxTogether));
+    for (const some of chunksOf(all, maxTogether)) void answer(pool, some);
   };
 
   return {

@@ -30,10 +30,14 @@ export interface BookedStep {
   readonly currency: string | undefined;
 }
 
+/** Whether a bookkeeper reads an event. */
+export function isOfBooks(event: Pick<RecordedEvent, 'type'>): boolean {
+  return hasAspect(event, 'bookkeeping') || event.type === 'operator_models_loaded';
+}
+
 /** The types of events that change the books. A quote does once it is paid: it is found in its stream then. */
 export const bookedTypes: readonly EventType[] = eventTypes.filter(
-  (type) =>
-    (hasAspect({ type }, 'bookkeeping') && type !== 'quote_issued') || type === 'operator_models_loaded',
+  (type) => isOfBooks({ type }) && type !== 'quote_issued',
 );
 
 /** Those of them that no other read model reads. */

@@ -107,8 +107,8 @@ export class Commodities {
 }
 
 /**
- * The names that journals have for tokens, for lists that do not read the whole ledger. Two tokens of one symbol and network are told apart
- * by the order of their first use, which a list does not know: such a token has no name here.
+ * The names that journals have for tokens, for lists that do not read the whole ledger. Of two tokens with one symbol and
+ * network, the order of their first use decides the names, which a list does not know: such a token has no name here.
  */
 export function namesOfTokens(
   tokens: readonly Token[],

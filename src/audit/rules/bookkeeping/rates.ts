@@ -63,6 +63,11 @@ export function findCurrency({ currencies }: Rates, given: string | undefined): 
   return chosen !== undefined && currencies.includes(chosen) ? chosen : undefined;
 }
 
+/** Why {@link findCurrency} found none, in words. */
+export function unclearCurrency({ currencies }: Rates): string {
+  return `--rates has rates in ${currencies.join(', ')}: name one of them with --value-in`;
+}
+
 export type RatesReading =
   | { readonly kind: 'rates'; readonly rates: Rates }
   /** `line`: counted from 1. */

@@ -48,6 +48,12 @@ export function taxOf(entry: Entry, move: Move, terms: TaxTerms): Tax {
   return { kind: 'taxed', country, rate, atoms: BigInt(sign) * taxIn(move.atoms, rate) };
 }
 
+/** What the tax file does not state, as what is missing; undefined where it states all that a move needs. */
+export function missingForTax(tax: Tax): string | undefined {
+  if (tax.kind === 'no_country') return `the country of customer ${tax.customer}`;
+  return tax.kind === 'no_rate' ? `a rate of tax of ${tax.of} in ${tax.country}` : undefined;
+}
+
 /** The tax in a price that includes it, in the price's unit, rounded half up. `price` is 0 or above; `rate` percent. */
 export function taxIn(price: bigint, rate: string): bigint {
   const [whole = '', part = ''] = rate.split('.');

@@ -21,6 +21,20 @@ export function rateOn(
   return name === currency ? '1' : rates.on(day, name, currency)?.text;
 }
 
+/** That no rate is stated for a day, as what is missing. */
+export function missingRate({ name }: Pick<Commodity, 'name'>, currency: string, day: string): string {
+  return `a rate of ${name} in ${currency} on ${day} or before`;
+}
+
+/** The micros of a cent. */
+export const microsInCent = 10n ** BigInt(valueDecimals - 2);
+
+/** An amount in units of `unit` of it, rounded half away from zero. */
+export function roundTo(unit: bigint, amount: bigint): bigint {
+  const whole = ((amount < 0n ? -amount : amount) + unit / 2n) / unit;
+  return amount < 0n ? -whole : whole;
+}
+
 /** Beside an amount: `3.259104 USD`, or that there is no rate. `name`: undefined if the journals may mean another token by it. */
 export function worthText(
   atoms: bigint,

@@ -9,7 +9,7 @@ import {
   readStoredTree,
   type StoredHead,
 } from '../../store/log.ts';
-import { appendEvents, edgeFromTiles, proveEvents } from './prove.ts';
+import { appendEvents, proveEvents, verifiedEdge } from './prove.ts';
 
 /**
  * Of events that were read, by `seq`, those that are not the ones that were sealed: no inclusion proof leads from their bytes to the newest
@@ -50,8 +50,8 @@ export async function isAsSealed(pool: pg.Pool, since?: Pick<TreeHead, 'size' | 
     if (!head) return since === undefined;
     const { size, root } = readCheckpoint(head.note);
     if (size !== head.size) return false;
-    const edge = since ? await edgeFromTiles(pool, since.size) : new RightEdge();
-    if (since && !edge.root().equals(since.root)) return false;
+    const edge = since ? await verifiedEdge(pool, since) : new RightEdge();
+    if (!edge) return false;
     await appendEvents(pool, edge, size);
     return edge.size === size && edge.root().equals(root);
   } catch (error) {

@@ -9,6 +9,7 @@ import {
   splitHashes,
   type TreeNode,
 } from '../../../base/values/log/merkle.ts';
+import type { TreeHead } from '../../../base/values/log/checkpoint.ts';
 import { placeOf, TileTree, tileWidth } from '../../../base/values/log/tiles.ts';
 import { type LogTip, readLeafHashes, readTiles, type StoredHead } from '../../store/log.ts';
 
@@ -94,10 +95,19 @@ export async function rootFromTiles(pool: pg.Pool, size: number): Promise<Buffer
 }
 
 /**
- * The right edge of the first `size` leaves, computed from the stored tiles.
+ * The right edge of a tree that somebody else has verified; undefined if the stored tiles begin with another one.
  * @throws RangeError where a tile is missing or too short
  */
-export async function edgeFromTiles(pool: pg.Pool, size: number): Promise<RightEdge> {
+export async function verifiedEdge(
+  pool: pg.Pool,
+  { size, root }: Pick<TreeHead, 'size' | 'root'>,
+): Promise<RightEdge | undefined> {
+  const edge = await edgeFromTiles(pool, size);
+  return edge.root().equals(root) ? edge : undefined;
+}
+
+/** The right edge of the first `size` leaves, computed from the stored tiles. */
+async function edgeFromTiles(pool: pg.Pool, size: number): Promise<RightEdge> {
   const nodes = nodesOf({ from: 0, to: size });
   const hashOf = await readNodes(pool, nodes);
   return new RightEdge(size, nodes.map(hashOf));

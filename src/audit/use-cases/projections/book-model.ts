@@ -7,11 +7,12 @@ import {
   type BookedStep,
   type BookStep,
   bookStep,
+  isOfBooks,
   typesOfBooksAlone,
 } from '../../rules/bookkeeping/book-step.ts';
 import { type BooksState, Payees } from '../../rules/bookkeeping/books-state.ts';
 import { Commodities, currencyCommodity } from '../../rules/bookkeeping/commodity.ts';
-import { hasAspect, type RecordedEvent, typesListing } from '../../../ledger/rules/event.ts';
+import { type RecordedEvent, typesListing } from '../../../ledger/rules/event.ts';
 import {
   type BookRows,
   type CommodityRow,
@@ -85,10 +86,6 @@ export async function completeStep(
     [...debits].map(([seq, [granted, bought]]): [number, CreditParts] => [seq, { granted, bought }]),
   );
   return { past: [...past, ...conversions], used, next };
-}
-
-function isOfBooks(event: RecordedEvent): boolean {
-  return hasAspect(event, 'bookkeeping') || event.type === 'operator_models_loaded';
 }
 
 /** The books of a generation at the beginning of a step, and what of them is stored. */

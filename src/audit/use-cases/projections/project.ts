@@ -201,7 +201,7 @@ export async function rebuildProjections(
     // a full batch means that it still lags far
     const replaced = read < max ? await activateProjection(pool, generation) : undefined;
     if (replaced === undefined) continue;
-    // nobody changes the old one any more
+    // the replaced generation does not change any more
     const { hasPostings } = await readProjection(pool, replaced);
     const differences = hasPostings ? await compareBooks(pool, replaced, generation) : [];
     while ((await pruneProjections(pool, replaced, sweptAtOnce)) > 0);

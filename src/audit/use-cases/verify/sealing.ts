@@ -7,7 +7,7 @@ import {
   type TreeHead,
 } from '../../../base/values/log/checkpoint.ts';
 import type { RightEdge } from '../../../base/values/log/merkle.ts';
-import { edgeFromTiles } from '../log/prove.ts';
+import { verifiedEdge } from '../log/prove.ts';
 import { TreeRoots } from '../log/tree-roots.ts';
 import { poll } from '../../../base/runtime/poll.ts';
 import { firstLeaves, readLargestHead, readOrigins, type StoredHead } from '../../store/log.ts';
@@ -45,8 +45,8 @@ export async function sealingInDatabase(
   try {
     const head = verifier ? openCheckpoint(found.note, verifier) : readCheckpoint(found.note);
     const from = since && since.size <= found.size ? since : undefined;
-    const edge = from && (await edgeFromTiles(pool, from.size));
-    if (from && edge?.root().equals(from.root) !== true)
+    const edge = from && (await verifiedEdge(pool, from));
+    if (from && !edge)
       return { kind: 'changed', words: `the first ${from.size} events of the log are not the attested ones` };
     return await compare(firstLeaves(pool, found.size, from?.size), head, events, edge);
   } catch (error) {

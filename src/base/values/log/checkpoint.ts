@@ -46,6 +46,9 @@ const maxNoteChars = 65_536;
 /** Names of keys and logs: no spaces, no plus, nothing that ends a line. */
 export const originPattern = /^[!-*,-~]{1,255}$/;
 
+/** A public key as text: the name, the hash of the name and the key, and the key in base64. */
+export const verifierKeyPattern = /^([^+\s]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/;
+
 /** Reads an Ed25519 seed: 32 bytes in hex or base64. Undefined for anything else. */
 export function parseSeed(text: string): Buffer | undefined {
   if (/^[0-9a-fA-F]{64}$/.test(text)) return Buffer.from(text, 'hex');
@@ -83,7 +86,7 @@ export function verifierOf({ name, verifierKeys }: NoteSigner): NoteVerifier {
  * @throws CheckpointError if it is not one, or where its hash is not that of its name and key
  */
 export function parseVerifierKey(text: string): NoteVerifier {
-  const match = /^([^+\s]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/.exec(text.trim());
+  const match = verifierKeyPattern.exec(text.trim());
   const [, name = '', hash = '', base64 = ''] = match ?? [];
   const bytes = Buffer.from(base64, 'base64');
   if (!match || bytes.length !== 1 + seedBytes || bytes[0] !== ed25519)

@@ -1,8 +1,8 @@
 import type { TaxTerms } from '../../../base/values/accounting.ts';
 import type { Commodity, Entry, Move } from '../../../base/values/entry.ts';
-import { type Valuation, valueDecimals } from '../../../audit/rules/bookkeeping/rates.ts';
-import { customerOf, saleSign, taxIn, taxOf } from '../../../audit/rules/bookkeeping/tax.ts';
-import { worthOn } from '../../../audit/rules/bookkeeping/worth.ts';
+import type { Valuation } from '../../../audit/rules/bookkeeping/rates.ts';
+import { customerOf, missingForTax, saleSign, taxIn, taxOf } from '../../../audit/rules/bookkeeping/tax.ts';
+import { microsInCent, missingRate, roundTo, worthOn } from '../../../audit/rules/bookkeeping/worth.ts';
 
 /** What one job or model was sold for, tax included; below 0 where more was given back. */
 export interface InvoiceLine {
@@ -74,9 +74,9 @@ export class InvoiceFold {
     if (this.#missing.size > 0) return { kind: 'missing', missing: [...this.#missing] };
     const { valuation } = this.#terms;
     // a currency has cents: parts of them are rounded once for each line
-    const cent = valuation ? 10n ** BigInt(valueDecimals - 2) : 1n;
+    const cent = valuation ? microsInCent : 1n;
     const lines = [...this.#lines.values()]
-      .map((line) => ({ ...line, gross: rounded(line.gross, cent) }))
+      .map((line) => ({ ...line, gross: roundTo(cent, line.gross) }))
       .toSorted((a, b) => (a.of < b.of ? -1 : 1));
     const gross = lines.reduce((sum, line) => sum + line.gross, 0n);
     if (gross <= 0n) return { kind: 'missing', missing: ['a sale in this period that was not given back'] };
@@ -99,8 +99,7 @@ export class InvoiceFold {
     if (valuation) {
       const day = entry.recordedAt.slice(0, 10);
       const worth = worthOn(atoms, commodity, day, valuation);
-      if (worth === undefined)
-        this.#missing.add(`a rate of ${commodity.name} in ${valuation.currency} on ${day} or before`);
+      if (worth === undefined) this.#missing.add(missingRate(commodity, valuation.currency, day));
       return worth ?? 0n;
     }
     this.#commodity ??= commodity;
@@ -113,14 +112,8 @@ export class InvoiceFold {
     const { tax: terms } = this.#terms;
     if (!terms) return undefined;
     const tax = taxOf(entry, move, terms);
-    if (tax.kind === 'no_country') this.#missing.add(`the country of customer ${tax.customer}`);
-    if (tax.kind === 'no_rate') this.#missing.add(`a rate of tax of ${tax.of} in ${tax.country}`);
+    const missing = missingForTax(tax);
+    if (missing !== undefined) this.#missing.add(missing);
     return tax.kind === 'taxed' ? `${tax.country} ${tax.rate}` : undefined;
   }
-}
-
-/** In units of `unit`, rounded half away from zero. */
-function rounded(amount: bigint, unit: bigint): bigint {
-  const whole = ((amount < 0n ? -amount : amount) + unit / 2n) / unit;
-  return amount < 0n ? -whole : whole;
 }

@@ -62,10 +62,11 @@ export async function attest(pool: pg.Pool, order: AttestOrder): Promise<AttestA
   const earlier = order.isWhole ? undefined : await readAttested(pool, verifierOf(signer));
   const since = earlier?.kind === 'attested' ? earlier.since : undefined;
   if (since?.size === head.size) return { kind: 'nothing_new' };
-  const words = since ? await wrongSince(pool, head.size, since) : await wrongInWhole(pool, log);
-  if (words !== undefined) return { kind: 'not_sound', words };
   const { size } = head;
-  const owed = await foldOwed({ client: pool }, await streamsThatMayOwe(pool, size, since), size);
+  const mayOwe = await streamsThatMayOwe(pool, size, since);
+  const words = since ? await wrongSince(pool, size, since, mayOwe) : await wrongInWhole(pool, log);
+  if (words !== undefined) return { kind: 'not_sound', words };
+  const owed = await foldOwed({ client: pool }, mayOwe, size);
   const attestation = { size, root: await rootFromTiles(pool, size), owed: owedSummary(owed) };
   return {
     kind: 'signed',
@@ -75,13 +76,18 @@ export async function attest(pool: pg.Pool, order: AttestOrder): Promise<AttestA
   };
 }
 
-async function wrongSince(pool: pg.Pool, size: number, since: Attested): Promise<string | undefined> {
+async function wrongSince(
+  pool: pg.Pool,
+  size: number,
+  since: Attested,
+  mayOwe: Iterable<string>,
+): Promise<string | undefined> {
   if (!(await isAsSealed(pool, since)))
     return `the events after the first ${since.size} are not those that the log has sealed`;
   const unlisted = await findUnlistedRefunds(pool, since);
   if (unlisted.length > 0)
     return `the read models say something else about the payments that events ${unlisted.join(', ')} started`;
-  const broken = await findBroken(pool, await streamsThatMayOwe(pool, size, since), size);
+  const broken = await findBroken(pool, mayOwe, size);
   return broken.length > 0
     ? `the events ${broken.join(', ')} are not those that the log has sealed, or others before them are missing`
     : undefined;

@@ -9,6 +9,7 @@ import {
 import { findChangedEvents, readPresentHead } from '../../../audit/use-cases/log/changed-events.ts';
 import { paymentRowsOf } from '../../../audit/use-cases/projections/read-model.ts';
 import { CheckpointError, type NoteVerifier } from '../../../base/values/log/checkpoint.ts';
+import { chunksOf } from '../../../base/values/chunks.ts';
 import { decodeLeaf, type RecordedEvent } from '../../../ledger/rules/event.ts';
 import { readLeavesUpTo, readStreamsUpTo } from '../../../ledger/store/projection.ts';
 import { type RowSnapshot, withStoredRows } from '../../../ledger/store/stored-rows.ts';
@@ -48,7 +49,7 @@ export async function readAttested(pool: pg.Pool, verifier: NoteVerifier): Promi
   });
 }
 
-/** The attestation in an event, if the verifier has signed it: whoever can append events can record others. */
+/** The attestation in an event, if the verifier has signed it. Everything that can append events can record others. */
 export function attestationIn(event: RecordedEvent, verifier: NoteVerifier): Attestation | undefined {
   if (event.type !== 'operator_attestation_recorded') return undefined;
   try {
@@ -72,7 +73,8 @@ async function readOwedAt(snapshot: RowSnapshot, size: number): Promise<Owed> {
   ]);
 }
 
-const streamsAtOnce = 1_000;
+/** Streams read in one statement. */
+export const streamsAtOnce = 1_000;
 
 /** Which of these streams have a refund due after the first `size` events, with the versions that they had then. */
 export async function foldOwed(
@@ -81,9 +83,8 @@ export async function foldOwed(
   size: number,
 ): Promise<Owed> {
   const owed = new Map<string, number>();
-  const left = [...streams];
-  for (let at = 0; at < left.length; at += streamsAtOnce)
-    for (const events of await readStreamsUpTo(client, left.slice(at, at + streamsAtOnce), size)) {
+  for (const chunk of chunksOf([...streams], streamsAtOnce))
+    for (const events of await readStreamsUpTo(client, chunk, size)) {
       const last = events.at(-1);
       if (last && paymentRowsOf(events).payments.some(({ refund_due: why }) => why !== null))
         owed.set(last.stream, last.version);
@@ -94,18 +95,30 @@ export async function foldOwed(
 /** Of these streams the events up to `size` that are missing, or not those that the log has sealed: their `seq`. */
 export async function findBroken(pool: pg.Pool, streams: Iterable<string>, size: number): Promise<number[]> {
   const broken: number[] = [];
-  const left = [...streams];
-  for (let at = 0; at < left.length; at += streamsAtOnce) {
-    const read = await readLeavesUpTo(pool, left.slice(at, at + streamsAtOnce), size);
-    const leaves = new Map<number, Buffer>();
-    for (const texts of read) {
-      const events = texts.map(decodeLeaf);
-      for (const [index, { seq }] of events.entries()) leaves.set(seq, Buffer.from(texts[index] ?? ''));
-      if (!isWholeStream(events, undefined)) broken.push(events.at(-1)?.seq ?? 0);
-    }
-    broken.push(...(await findChangedEvents(pool, leaves)));
-  }
+  for (const chunk of chunksOf([...streams], streamsAtOnce))
+    broken.push(...(await readCompared(pool, chunk, size)).broken);
   return broken;
+}
+
+/**
+ * The events of streams up to `last`, compared with the log. `broken`: the `seq` of those that are not the ones that it has sealed, and of the
+ * last event of each stream that lacks one.
+ */
+export async function readCompared(
+  pool: pg.Pool,
+  wanted: readonly string[],
+  last: number,
+): Promise<{ readonly streams: RecordedEvent[][]; readonly broken: readonly number[] }> {
+  const streams: RecordedEvent[][] = [];
+  const leaves = new Map<number, Buffer>();
+  const gaps: number[] = [];
+  for (const texts of await readLeavesUpTo(pool, wanted, last)) {
+    const events = texts.map(decodeLeaf);
+    for (const [index, { seq }] of events.entries()) leaves.set(seq, Buffer.from(texts[index] ?? ''));
+    if (!isWholeStream(events, undefined)) gaps.push(events.at(-1)?.seq ?? 0);
+    streams.push(events);
+  }
+  return { streams, broken: [...(await findChangedEvents(pool, leaves)), ...gaps] };
 }
 
 /**

@@ -4,7 +4,13 @@ import type { TaxTerms } from '../../../base/values/accounting.ts';
 import { accounts } from '../../../audit/rules/bookkeeping/account.ts';
 import { type Balance, Balances, type Entry, type Commodity } from '../../../base/values/entry.ts';
 import { ReopenedQuotes, type SkimmedEvent } from '../../../audit/rules/bookkeeping/reopened-quotes.ts';
-import { findCurrency, type Rates, type Valuation, valueOf } from '../../../audit/rules/bookkeeping/rates.ts';
+import {
+  findCurrency,
+  type Rates,
+  unclearCurrency,
+  type Valuation,
+  valueOf,
+} from '../../../audit/rules/bookkeeping/rates.ts';
 import { Bookkeeper } from '../../../audit/rules/bookkeeping/bookkeeper.ts';
 import { currencyIn } from '../../../audit/rules/bookkeeping/commodity.ts';
 import { decodeLeaf, type EventData, type RecordedEvent } from '../../../ledger/rules/event.ts';
@@ -133,9 +139,7 @@ function batchOf(event: RecordedEvent, { payment }: Entry, batches: PayoutBatche
 function valueCurrency(rates: Rates, given: string | undefined): string {
   const currency = findCurrency(rates, given);
   if (currency !== undefined) return currency;
-  throw new ExportError(
-    `--rates has rates in ${rates.currencies.join(', ')}: name one of them with --value-in`,
-  );
+  throw new ExportError(unclearCurrency(rates));
 }
 
 async function* keepBooks(

@@ -1,17 +1,16 @@
 import type pg from 'pg';
 import { paymentRowsOf } from '../../../audit/use-cases/projections/read-model.ts';
-import { decodeLeaf } from '../../../ledger/rules/event.ts';
+import { chunksOf } from '../../../base/values/chunks.ts';
 import type { Refunding } from '../../../payments/rules/payment-progress.ts';
 import { foldQuote } from '../../../payments/rules/quote-state.ts';
-import { findChangedEvents } from '../../../audit/use-cases/log/changed-events.ts';
-import { readLeavesUpTo, readStreamsUpTo } from '../../../ledger/store/projection.ts';
+import { readStreamsUpTo } from '../../../ledger/store/projection.ts';
 import {
   findStreamsThatMayOwe,
   listRefundsDue as listInReadModel,
   readStoredDues,
   type RefundDueRow,
 } from '../../../payments/store/refunds.ts';
-import { type Attested, isWholeStream } from '../attestations/attested.ts';
+import { type Attested, readCompared, streamsAtOnce } from '../attestations/attested.ts';
 import { withStoredRows } from '../../../ledger/store/stored-rows.ts';
 
 /** A refund that is due, and the one of its payment that is started. */
@@ -50,18 +49,7 @@ export interface RefundsDue {
 export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: number): Promise<RefundsDue> {
   const { asOfSeq, rows: listed } = await listInReadModel(pool, afterSeq, limit);
   const quotes = [...new Set(listed.map((row) => row.quote_digest))];
-  const leaves = await readLeavesUpTo(pool, quotes, asOfSeq);
-  const streams = leaves.map((stream) => stream.map(decodeLeaf));
-  const bytesOf = new Map(
-    streams.flatMap((events, n) =>
-      events.map(({ seq }, at): [number, Buffer] => [seq, Buffer.from(leaves[n]?.[at] ?? '')]),
-    ),
-  );
-  const broken = streams.filter((events) => !isWholeStream(events, undefined));
-  const changed = [
-    ...(await findChangedEvents(pool, bytesOf)),
-    ...broken.flatMap((events) => events.at(-1)?.seq ?? []),
-  ];
+  const { streams, broken: changed } = await readCompared(pool, quotes, asOfSeq);
   const changedQuotes = new Set(
     streams.flatMap((events) => events.flatMap(({ seq, stream }) => (changed.includes(seq) ? [stream] : []))),
   );
@@ -121,8 +109,6 @@ function underWay(
   };
 }
 
-const streamsAtOnce = 1_000;
-
 /**
  * Payments whose refund is due by the events, but whose row in the read model is absent or has another reason or time. So no list
  * has them, by the events that started them. Reads the types of all events, and whole streams if a refund may be due; with an attestation of
@@ -132,13 +118,8 @@ export function findUnlistedRefunds(pool: pg.Pool, attested?: Attested): Promise
   return withStoredRows(pool, async (snapshot) => {
     const streams = await findStreamsThatMayOwe(snapshot, attested?.size);
     const unlisted: number[] = [];
-    for (let at = 0; at < streams.length; at += streamsAtOnce) {
-      const read = await readStreamsUpTo(
-        snapshot.client,
-        streams.slice(at, at + streamsAtOnce),
-        snapshot.seq,
-      );
-      const due = read
+    for (const chunk of chunksOf(streams, streamsAtOnce)) {
+      const due = (await readStreamsUpTo(snapshot.client, chunk, snapshot.seq))
         .flatMap((events) => paymentRowsOf(events).payments)
         .filter(({ refund_due: why }) => why !== null);
       const stored = await readStoredDues(

@@ -267,7 +267,7 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
   return booksView(site, periodsPath, nameOf(closed.period), body, parts);
 }
 
-/** The closes that nobody has reviewed, and who can. */
+/** The closes without a review, and who can review them. */
 function waitingNotice(visit: OperatorVisit, all: readonly ClosedPeriod[]): Html {
   const waiting = all.filter(({ review: said, reopening }) => !said && !reopening);
   const [first] = waiting;

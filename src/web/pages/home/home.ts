@@ -1,3 +1,4 @@
+import { parseAddress } from '../../../base/values/primitives.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import type { ModelConfig } from '../../../base/config/config.ts';
 import type { ChatContext } from '../../../chat/use-cases/context.ts';
@@ -25,7 +26,7 @@ async function overview(visit: SignedInVisit): Promise<View> {
   const chat = site.chat?.();
   const { name } = visitor.user;
   // who signed up with a wallet is called by its address, which is too long for a heading
-  const who = /^0x[0-9a-f]{40}$/i.test(name) ? '' : html`, ${personName(name)}`;
+  const who = parseAddress(name) ? '' : html`, ${personName(name)}`;
   const body = html`<div class="head"><h1>Welcome${who}</h1></div>
     ${chat ? await accountState(chat, visit) : paidCalls}
     ${offerSections(visit, { ...offersOf(visit), models: [] })}

@@ -146,7 +146,7 @@ test.each([
         for (const statement of changes) await owner.query(statement);
       },
     });
-    // nobody is told to pay it where its row still says that it was refunded
+    // no list says to pay it where its row still says that it was refunded
     expect(await due()).toEqual(changes.includes(forgetRefund) ? 'changed' : []);
     const of = { quoteDigest: digest, paymentNonce: await nonceOf(database, digest), operator: 'ada' };
     expect(await startRefund(ledger, of, chainsAt(chain.rpcUrl), verifier)).toMatchObject({

@@ -1,5 +1,6 @@
 import { generatePrivateKey } from 'viem/accounts';
 import type { Hex } from '../../../../base/values/primitives.ts';
+import { chunksOf } from '../../../../base/values/chunks.ts';
 import { devnetAddress, devnetKeys } from '../../../../devnet/accounts.ts';
 import { payForOneJob } from '../../../../devnet/client.ts';
 import type { DemoClock } from '../../../../devnet/demo-clock.ts';
@@ -142,8 +143,7 @@ async function chats(
     const init = { method: 'POST', headers, body: JSON.stringify(body) };
     await (await fetch(`${url}/v1/chat/completions`, init)).text();
   };
-  for (let at = 0; at < wanted.length; at += atOnce)
-    await Promise.all(wanted.slice(at, at + atOnce).map(send));
+  for (const some of chunksOf(wanted, atOnce)) await Promise.all(some.map(send));
 }
 
 async function pay(devnet: DevnetDescription, serviceId: number, jobIndex: number, body: string) {

@@ -4,9 +4,9 @@ import type { Balance, Commodity } from '../../../../base/values/entry.ts';
 import { instantText, type Period } from '../../../../base/values/period.ts';
 import { nextMonth, utc } from '../../../../base/values/time-zone.ts';
 import { accounts } from '../../../../audit/rules/bookkeeping/account.ts';
-import { type Rates, valueDecimals } from '../../../../audit/rules/bookkeeping/rates.ts';
-import { worthOn } from '../../../../audit/rules/bookkeeping/worth.ts';
-import { taxIn, taxOf } from '../../../../audit/rules/bookkeeping/tax.ts';
+import type { Rates } from '../../../../audit/rules/bookkeeping/rates.ts';
+import { microsInCent, missingRate, roundTo, worthOn } from '../../../../audit/rules/bookkeeping/worth.ts';
+import { missingForTax, taxIn, taxOf } from '../../../../audit/rules/bookkeeping/tax.ts';
 import type { Books, EntryPart } from '../books.ts';
 import { ExportError } from '../source.ts';
 
@@ -27,8 +27,6 @@ export interface ImportJournal {
   readonly reason: string;
   readonly lines: readonly ImportLine[];
 }
-
-const microsInCent = 10n ** BigInt(valueDecimals - 2);
 
 /**
  * The books of a period in the currency of an accounting program. Each move has the value of its day. The last journal leaves each asset
@@ -91,8 +89,8 @@ class Sums {
       const { tax } = this.#of;
       if (!tax) continue;
       const found = taxOf(entry, move, tax);
-      if (found.kind === 'no_country') this.#missing.add(`the country of customer ${found.customer}`);
-      if (found.kind === 'no_rate') this.#missing.add(`a rate of tax of ${found.of} in ${found.country}`);
+      const missing = missingForTax(found);
+      if (missing !== undefined) this.#missing.add(missing);
       if (found.kind !== 'taxed') continue;
       const owed = this.#nameOf(`Liabilities:Tax:${found.country}`);
       this.#owedTaxes.add(owed);
@@ -177,7 +175,7 @@ class Sums {
     const { rates, terms } = this.#of;
     const worth = worthOn(atoms, commodity, day, { rates, currency: terms.currency });
     if (worth !== undefined) return worth;
-    this.#missing.add(`a rate of ${commodity.name} in ${terms.currency} on ${day} or before`);
+    this.#missing.add(missingRate(commodity, terms.currency, day));
     return 0n;
   }
 
@@ -214,10 +212,8 @@ function numbered(journals: readonly Omit<ImportJournal, 'number'>[]): ImportJou
   });
 }
 
-/** Rounded half away from zero. */
 function centsOf(micros: bigint): bigint {
-  const cents = ((micros < 0n ? -micros : micros) + microsInCent / 2n) / microsInCent;
-  return micros < 0n ? -cents : cents;
+  return roundTo(microsInCent, micros);
 }
 
 function add(sums: Map<string, bigint>, account: string, amount: bigint): void {
