@@ -1,9 +1,9 @@
-import type { JobsConfig, RunnerConfig } from '../base/config/config.ts';
+import type { FacilitatorConfig, JobsConfig, RunnerConfig } from '../base/config/config.ts';
 import type { Caip2 } from '../base/values/primitives.ts';
 import { hexToBytes } from 'viem/utils';
 import { offerKeysOf } from '../payments/rules/offer-key.ts';
 import { quoteKeysOf } from '../payments/rules/quote-echo.ts';
-import { mapSecrets, type RotatingSecret } from '../base/values/rotating-secret.ts';
+import { mapSecrets } from '../base/values/rotating-secret.ts';
 import type { Figure, Metrics } from '../ledger/metrics/metrics.ts';
 import { type RunningBroker, startBroker } from './broker.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
@@ -35,7 +35,12 @@ import { type JobsStatus, notCheckedYet, presentJobs, type ReadJobs } from '../j
 import { healthRoutes } from '../jobs/http/status.ts';
 import { type Chain, createChain } from '../payments/peers/chain/chain.ts';
 import { createContractSignatureChecker } from '../base/peers/rpc/contract-signature.ts';
-import { createFacilitator, type Facilitator } from '../payments/peers/facilitator/facilitator.ts';
+import { createFacilitator } from '../payments/peers/facilitator/facilitator.ts';
+import {
+  createFacilitators,
+  type Facilitators,
+  type NamedFacilitator,
+} from '../payments/peers/facilitator/facilitators.ts';
 import { createPermissionChecker } from '../base/peers/rpc/permission.ts';
 import { createPushRunner } from '../calls/peers/runner/push-runner.ts';
 import { createPaymentLookup } from '../payments/store/payment-lookup.ts';
@@ -96,7 +101,7 @@ function figuresOf(
   return jobsFigures({
     status,
     read,
-    isCircuitOpen: () => current().facilitator.isCircuitOpen(),
+    isCircuitOpen: () => current().facilitators.isCircuitOpen(),
     rates: () => rateStatus(current().rates),
     listings: () => listingStatus(current()),
   });
@@ -119,7 +124,7 @@ function notedLane(lane: Lane, { noteGrown }: StreamWatch): Lane {
 
 interface ContextParts {
   readonly releases: Releases;
-  readonly tokens: () => RotatingSecret | undefined;
+  readonly settings: () => JobsConfig;
   readonly storedKey: Buffer;
   readonly rates: JobRates;
   readonly brokerState: JobsContext['brokerState'];
@@ -128,7 +133,7 @@ interface ContextParts {
 /** The context of the use cases, from one configuration. */
 async function createContext(
   parts: Parts,
-  { releases, tokens, storedKey, rates, brokerState }: ContextParts,
+  { releases, settings: current, storedKey, rates, brokerState }: ContextParts,
 ): Promise<JobsContext> {
   const { config, settings, ledger, publicUrl } = parts;
   const { quotesPerSecond, quoteEventsPerSec } = config.limits;
@@ -151,7 +156,7 @@ async function createContext(
     rates: rates.rates,
     publicUrl,
     lookup: tracedLookup(createPaymentLookup(ledger.pool), parts.tracing),
-    facilitator: openFacilitator(parts, tokens),
+    facilitators: openFacilitators(parts, current),
     offers: createOffers(parts.logger, parts.wrongTokens, rates.rates.missing),
     listings: createLastKnown(),
     chains: openChains(settings, new Map(), parts),
@@ -191,7 +196,7 @@ async function createContext(
 export async function composeJobs(parts: Parts): Promise<RunningJobs> {
   const { readiness } = parts;
   const relays: Loop[] = [];
-  let tokens = parts.settings.facilitatorTokens;
+  let { settings: latest } = parts;
   const storedKey = await readReceiptKey(parts.ledger.db);
   const rates = await openJobRates(parts.ledger, parts.settings);
   let broker: RunningBroker | undefined;
@@ -201,7 +206,7 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
     releases: createReleases(relays, parts.isStopping),
     brokerState: () => broker?.state(),
   };
-  let context = await createContext(parts, { ...given, tokens: () => tokens });
+  let context = await createContext(parts, { ...given, settings: () => latest });
   await checkOffers(context);
   tellPayees(context);
   let checked = notCheckedYet;
@@ -265,7 +270,7 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
           putRatesInForce();
           closeReplaced(context, renewed);
           context = renewed;
-          tokens = settings.facilitatorTokens;
+          latest = settings;
         },
       };
     },
@@ -283,7 +288,7 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
 }
 
 async function closePeers({
-  facilitator,
+  facilitators,
   permissions,
   contractSignatures,
   results,
@@ -292,7 +297,7 @@ async function closePeers({
   requestPrices,
 }: JobsContext): Promise<void> {
   const peers = [
-    facilitator,
+    facilitators,
     permissions,
     contractSignatures,
     upstreams,
@@ -326,28 +331,36 @@ function quoteIssuer(current: () => JobsContext): QuoteIssuer {
   return { issue: (request) => current().flows.add(issueQuote(current(), request)) };
 }
 
-function openFacilitator(
+/** @param current the configuration in force: its tokens are used */
+function openFacilitators(
   { settings, facilitatorAuth, logger, metrics, tracing }: Parts,
-  tokens: () => RotatingSecret | undefined,
-): Facilitator {
-  const facilitator = createFacilitator({
-    url: settings.facilitatorUrl,
-    verifyTimeoutMs: settings.facilitatorVerifyTimeoutMs,
-    settleTimeoutMs: settings.facilitatorSettleTimeoutMs,
-    connections: settings.facilitatorConnections,
-    bearers: tokens,
-    onSecondBearer: () => logSecondSecret(logger, 'facilitator_token'),
-    ...(facilitatorAuth && { authorize: facilitatorAuth }),
-    onCircuit: (change) => {
-      if (change.state === 'closed') logger.info('the facilitator answers again: payments are accepted');
-      else
-        logger.warn(
-          { cause: change.cause },
-          'the facilitator gives no useful answers: no payments are accepted',
-        );
-    },
-  });
-  return observedFacilitator(facilitator, { metrics, tracing });
+  current: () => JobsConfig,
+): Facilitators {
+  const isAlone = settings.facilitators.length === 1;
+  const open = ({ name, label, url }: FacilitatorConfig): NamedFacilitator => {
+    const client = createFacilitator({
+      url,
+      verifyTimeoutMs: settings.facilitatorVerifyTimeoutMs,
+      settleTimeoutMs: settings.facilitatorSettleTimeoutMs,
+      connections: settings.facilitatorConnections,
+      bearers: () => current().facilitators.find((one) => one.name === name)?.tokens,
+      onSecondBearer: () => logSecondSecret(logger, `the token of ${label}`),
+      ...(facilitatorAuth && { authorize: facilitatorAuth }),
+      onCircuit: (change) => {
+        const fact = { facilitator: label };
+        if (change.state === 'closed')
+          logger.info(fact, 'the facilitator answers again: payments are accepted');
+        else
+          logger.warn(
+            { ...fact, cause: change.cause },
+            'the facilitator gives no useful answers: it gets no payments',
+          );
+      },
+    });
+    const observers = { metrics, tracing };
+    return { name, label, client: observedFacilitator(client, isAlone ? undefined : label, observers) };
+  };
+  return createFacilitators(settings.facilitators.map(open));
 }
 
 /** A payee belongs to one ledger: the log of each start names them, since nothing else can notice that two have the same. */
@@ -361,14 +374,14 @@ function tellPayees({ settings, log }: JobsContext): void {
   );
 }
 
-/** Asks the facilitator which tokens it settles. A facilitator that does not answer does not stop the start. */
+/** Asks the facilitators which tokens they settle. One that does not answer does not stop the start. */
 async function checkOffers(context: JobsContext): Promise<void> {
   const answer = await refreshOffers(context);
   if (answer.kind === 'kinds') return;
   const { cause } = answer;
   context.log.warn(
     { cause },
-    'the facilitator does not answer which tokens it settles: all are offered until it does',
+    'no facilitator answers which tokens it settles: all are offered until one does',
   );
 }
 

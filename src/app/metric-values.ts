@@ -125,7 +125,7 @@ export function jobsFigures({ status, read, isCircuitOpen, rates, listings }: Jo
     ),
     one(
       'tollbook_facilitator_up',
-      '1 while the facilitator answers and settles every accepted token',
+      '1 while every facilitator answers, and together they settle every accepted token',
       () => status().facilitator.ok,
     ),
     each('tollbook_chain_up', '1 while the RPC of this network answers for its chain', ['network'], () =>

@@ -43,13 +43,21 @@ function observed<A extends readonly unknown[], R extends { readonly kind: strin
     );
 }
 
-/** The facilitator, with its answers measured and traced. */
-export function observedFacilitator(facilitator: Facilitator, by: Observers): Facilitator {
-  const peer = 'facilitator';
+/**
+ * A facilitator, with its answers measured and traced.
+ * @param name undefined if there is only one
+ */
+export function observedFacilitator(
+  facilitator: Facilitator,
+  name: string | undefined,
+  by: Observers,
+): Facilitator {
+  const of = (operation: string) =>
+    ({ peer: 'facilitator', operation, ...(name !== undefined && { name }) }) as const;
   return {
     ...facilitator,
-    verify: observed(by, { peer, operation: 'verify' }, facilitator.verify),
-    settle: observed(by, { peer, operation: 'settle' }, facilitator.settle),
+    verify: observed(by, of('verify'), facilitator.verify),
+    settle: observed(by, of('settle'), facilitator.settle),
   };
 }
 

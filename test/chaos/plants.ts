@@ -220,7 +220,7 @@ const rows: readonly PlantRow[] = [
       {
         // a quote that authenticates itself is known though the ledger lost it
         file: 'src/jobs/use-cases/check-payment.ts',
-        find: `        ? verifiedBy('chain', landing)`,
+        find: `        ? verifiedBy('chain', { name: undefined }, landing)`,
         replace: `        ? rejected`,
       },
     ],

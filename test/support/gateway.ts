@@ -18,6 +18,8 @@ export interface TestGatewayOptions {
   /** TOML put at the end: more tables. */
   readonly tables?: string;
   readonly facilitatorUrl?: string;
+  /** Several, in their order, in place of the one. */
+  readonly facilitators?: readonly string[];
   readonly runnerUrl?: string | undefined;
   /** The job prices and policies; by default 1/0 and 1/1 are sold and 1/2 is disabled. */
   readonly jobs?: string;
@@ -81,7 +83,7 @@ token = "env:RUNNER_TOKEN"
 `;
   return `
 bind_address = "${options.bind ?? '127.0.0.1:0'}"
-facilitator_url = "${options.facilitatorUrl ?? chain.facilitatorUrl}"
+${options.facilitators ? '' : `facilitator_url = "${options.facilitatorUrl ?? chain.facilitatorUrl}"`}
 ${/^receipt_key /m.test(top) ? '' : 'receipt_key = "env:RECEIPT_KEY"'}
 rate_per_native_unit = "3200.00"
 markup_bps = 200
@@ -90,6 +92,7 @@ ${/trust_proxy/.test(top) ? '' : 'trust_proxy = ["127.0.0.1"]'}
 ${/loopback_webhooks/.test(top) ? '' : 'loopback_webhooks = true'}
 ${top}
 ${/\[limits\]/.test(tables) ? '' : '[limits]\nrequests_per_minute = 0'}
+${(options.facilitators ?? []).map((url) => `[[facilitators]]\nurl = "${url}"\n`).join('')}
 [[networks]]
 id = "eip155:84532"
 rpc_url = "${chain.rpcUrl}"

@@ -3,7 +3,7 @@ import type { Environment } from '../../base/config/environment.ts';
 import { type Check, type CheckResult, limited } from './check-result.ts';
 import { checkSecretFiles, readConfiguration } from './configuration.ts';
 import { checkDatabase } from './database.ts';
-import { checkFacilitator } from './facilitator.ts';
+import { checkFacilitators } from './facilitator.ts';
 import { checkNetworks, checkRates, checkTokens } from './networks.ts';
 import { checkPeers, checkReports } from './peers.ts';
 import { checkPublicAddresses } from './public-address.ts';
@@ -29,7 +29,7 @@ export async function diagnose(file: string, env: Environment): Promise<readonly
 function ofConfiguration(config: Config): (readonly [string, Check])[] {
   const { jobs } = config;
   return [
-    ['facilitator', async () => (jobs ? checkFacilitator(jobs) : [])],
+    ['facilitator', async () => (jobs ? checkFacilitators(jobs) : [])],
     ['networks', () => checkNetworks(config)],
     ['tokens and contracts', () => checkTokens(config)],
     ['rates', () => checkRates(config)],

@@ -28,6 +28,7 @@ export type { ConsoleConfig } from './console.ts';
 export type { DiscoveryConfig } from './discovery.ts';
 export type { IdentityConfig, ProviderConfig } from './identity.ts';
 export type { JetStreamConfig } from './jetstream.ts';
+export type { FacilitatorConfig } from './facilitator.ts';
 export type { JobsConfig } from './jobs.ts';
 export type { AnchorConfig, LogConfig } from './log.ts';
 export type { ModelConfig, ModelTarget } from './models.ts';

@@ -1,40 +1,86 @@
 import { ed25519KeysOf } from '../values/ed25519.ts';
 import type { RotatingSecret } from '../values/rotating-secret.ts';
+import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
+import { rotatingSecret } from './secret-source.ts';
 import { readRotatingSecret } from './secrets.ts';
+import { readTables } from './table.ts';
+import { secureBaseUrl } from './urls.ts';
 import { facilitatorMarginSecs } from '../values/facilitator-margin.ts';
 
 /** A payment must outlive the settlement by this much, or the facilitator refuses it. */
 const settleMarginMs = facilitatorMarginSecs * 1_000;
 
-/** What the `facilitator_*` keys need beyond their own schemas. */
-export interface FacilitatorAccess {
-  readonly facilitatorUrl: string;
-  /** The bearer tokens. */
-  readonly facilitatorTokens: RotatingSecret | undefined;
+export const facilitatorShape = {
+  url: secureBaseUrl.describe('http on loopback only'),
+  token: rotatingSecret.describe('As `facilitator_token`'),
+} as const;
+
+/** One facilitator. */
+export interface FacilitatorConfig {
+  /** As events name it: its URL without the protocol. Undefined for the one of `facilitator_url`, which events do not name. */
+  readonly name: string | undefined;
+  /** As people read it. */
+  readonly label: string;
+  readonly url: string;
+  readonly tokens: RotatingSecret | undefined;
 }
 
-/** Checks the `facilitator_*` keys and reads the token; undefined if the address is missing. */
-export async function readFacilitator(
+/**
+ * Reads the facilitators, from `facilitator_url` or from `[[facilitators]]`, and their tokens. What is wrong is reported; undefined if
+ * there is none.
+ */
+export async function readFacilitators(
   root: RootTable,
   isRequired: boolean,
   reading: Reading,
-): Promise<FacilitatorAccess | undefined> {
-  if (isRequired && !root.names('facilitator_url')) reading.report.mistake(['facilitator_url'], 'is missing');
-  checkTimeouts(root, reading.report);
-  const facilitatorTokens = await readRotatingSecret(root, 'facilitator_token', { minChars: 1 }, reading);
-  if (!reading.skippedSecrets) checkTokens(facilitatorTokens ?? [], reading.report);
-  const { facilitatorUrl } = root.values;
-  return facilitatorUrl === undefined ? undefined : { facilitatorUrl, facilitatorTokens };
+): Promise<readonly FacilitatorConfig[] | undefined> {
+  const { report } = reading;
+  checkTimeouts(root, report);
+  const single = await readSingle(root, reading);
+  if (!root.names('facilitators')) {
+    if (isRequired && !root.names('facilitator_url')) report.mistake(['facilitator_url'], 'is missing');
+    return single && [single];
+  }
+  for (const key of ['facilitator_url', 'facilitator_token'] as const)
+    if (root.names(key)) report.mistake([key], 'is in [[facilitators]]: write it in one of the two places');
+  return readListed(root.values.facilitators, reading);
+}
+
+async function readSingle(root: RootTable, reading: Reading): Promise<FacilitatorConfig | undefined> {
+  const tokens = await readRotatingSecret(root, 'facilitator_token', { minChars: 1 }, reading);
+  if (!reading.skippedSecrets) checkTokens(tokens ?? [], ['facilitator_token'], reading.report);
+  const { facilitatorUrl: url } = root.values;
+  return url === undefined ? undefined : { name: undefined, label: new URL(url).host, url, tokens };
+}
+
+async function readListed(raw: unknown, reading: Reading): Promise<readonly FacilitatorConfig[]> {
+  const { report } = reading;
+  if (Array.isArray(raw) && raw.length === 0) report.mistake(['facilitators'], 'names none');
+  const listed: FacilitatorConfig[] = [];
+  const places = new Map<string, number>();
+  for (const [index, table] of readTables(facilitatorShape, raw, ['facilitators'], report).entries()) {
+    const tokens = await readRotatingSecret(table, 'token', { minChars: 1 }, reading);
+    if (!reading.skippedSecrets) checkTokens(tokens ?? [], [...table.at, 'token'], report);
+    const { url } = table.values;
+    if (url === undefined) continue;
+    const name = url.slice(url.indexOf('//') + 2);
+    const earlier = places.get(name);
+    if (earlier !== undefined)
+      report.mistake([...table.at, 'url'], `is the one of facilitators[${earlier}] too`);
+    places.set(name, earlier ?? index);
+    listed.push({ name, label: name, url, tokens });
+  }
+  return listed;
 }
 
 /** A bearer token has no colon (RFC 6750, section 2.1), so one with a colon was meant as a key. */
-function checkTokens(tokens: readonly string[], report: Report): void {
+function checkTokens(tokens: readonly string[], at: Path, report: Report): void {
   if (tokens.every((token) => !token.includes(':') || isKey(token))) return;
   report.mistake(
-    ['facilitator_token'],
+    at,
     'has a colon, so it must be ID:KEY, the id of a key that signs requests and its 64 bytes (Ed25519) in base64',
   );
 }

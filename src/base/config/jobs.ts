@@ -4,7 +4,7 @@ import { type InvocationMode, jobKey } from '../values/job.ts';
 import type { Caip2 } from '../values/primitives.ts';
 import type { AcceptedToken } from '../values/token.ts';
 import type { Constants } from './constants.ts';
-import { type FacilitatorAccess, readFacilitator } from './facilitator.ts';
+import { type FacilitatorConfig, readFacilitators } from './facilitator.ts';
 import { frozenMap } from './freeze.ts';
 import { type OfferReceiptConfig, readOfferReceipt } from './offer-receipt.ts';
 import { chooseNetworks, type NetworkConfig } from './networks.ts';
@@ -18,9 +18,11 @@ import type { RoutesConfig } from './routes.ts';
 import { type ConfigOf, pick } from './table.ts';
 import { readTokens } from './tokens.ts';
 
-type JobsKeys = Omit<ConfigOf<typeof jobsShape>, keyof FacilitatorAccess> & Constants['jobs'];
+type JobsKeys = Omit<ConfigOf<typeof jobsShape>, 'facilitatorUrl'> & Constants['jobs'];
 
-export interface JobsConfig extends JobsKeys, FacilitatorAccess {
+export interface JobsConfig extends JobsKeys {
+  /** At least one, in the order in which they are asked. */
+  readonly facilitators: readonly FacilitatorConfig[];
   /** Make the receipt tokens; undefined if the database's own key does. */
   readonly receiptKeys: RotatingSecret | undefined;
   /** Authenticate quotes; undefined if each quote is recorded before its answer. */
@@ -61,7 +63,7 @@ export async function readJobs(
   routes: RoutesConfig | undefined,
 ): Promise<JobsTables> {
   const { report } = reading;
-  const facilitator = await readFacilitator(root, isOn, reading);
+  const facilitators = await readFacilitators(root, isOn, reading);
   const receiptKeys = await readRotatingSecret(root, 'receipt_key', { minChars: ownSecretChars }, reading);
   const quoteKeys = await readRotatingSecret(root, 'quote_key', { minChars: ownSecretChars }, reading);
   const offerReceipt = await readOfferReceipt(root.values.offerReceipt, reading);
@@ -80,7 +82,7 @@ export async function readJobs(
     whole: undefined,
   };
   // warnings about a file that cannot be used would hide its mistakes
-  if (!isOn || reading.findings.mistakes.length > 0 || !root.whole || !facilitator) return tables;
+  if (!isOn || reading.findings.mistakes.length > 0 || !root.whole || !facilitators) return tables;
   warnOfPrices(policies, prices, report);
   if (!receiptKeys)
     report.warning(
@@ -95,7 +97,7 @@ export async function readJobs(
   const whole: JobsConfig = {
     ...pick(jobsShape, root.whole),
     ...reading.constants.jobs,
-    ...facilitator,
+    facilitators,
     receiptKeys,
     quoteKeys,
     offerReceipt,

@@ -13,6 +13,7 @@ import { limitsShape } from './limits.ts';
 import { anchorShape, logShape } from './log.ts';
 import { metricsShape } from './metrics.ts';
 import { modelShape } from './models.ts';
+import { facilitatorShape } from './facilitator.ts';
 import { networkShape } from './networks.ts';
 import { offerReceiptShape } from './offer-receipt.ts';
 import { pagesShape } from './pages.ts';
@@ -62,6 +63,7 @@ const tables: readonly (readonly [header: string, shape: Shape])[] = [
   ['[[accepted_tokens]]', tokenShape],
   ['[[accepted_tokens.rates]]', sourceShape],
   ['[[networks]]', networkShape],
+  ['[[facilitators]]', facilitatorShape],
   ['[[job_policies]]', policyShape],
   ['[offer_receipt]', offerReceiptShape],
   ['[route_listener]', routeListenerShape],

@@ -48,7 +48,10 @@ export function reloadConfig(started: Config, next: Config): ReloadedConfig {
   const { identity, log } = started;
   const config: Config = {
     ...started,
-    jobs: jobs && next.jobs && withServedRoutes(jobs, mergeTable(jobsKeys, jobs, next.jobs)),
+    jobs:
+      jobs &&
+      next.jobs &&
+      withAskedFacilitators(jobs, withServedRoutes(jobs, mergeTable(jobsKeys, jobs, next.jobs))),
     chat: chat && next.chat && mergeTable(chatShape, chat, next.chat),
     identity: identity && next.identity ? mergeTable(identityShape, identity, next.identity) : identity,
     log: log && next.log ? mergeTable(logShape, log, next.log) : log,
@@ -57,9 +60,17 @@ export function reloadConfig(started: Config, next: Config): ReloadedConfig {
   };
   const jobsChanges = jobs && next.jobs ? changedKeys(jobsKeys, jobs, next.jobs, []) : [];
   const routeChanges = config.jobs?.routes === next.jobs?.routes ? [] : ['routes'];
+  const facilitatorChanges = isDeepStrictEqual(facilitatorsOf(jobs), facilitatorsOf(next.jobs))
+    ? []
+    : ['facilitators'];
   return {
     config,
-    requireRestart: [...changedKeys(otherKeys, config, next, []), ...jobsChanges, ...routeChanges],
+    requireRestart: [
+      ...changedKeys(otherKeys, config, next, []),
+      ...jobsChanges,
+      ...routeChanges,
+      ...facilitatorChanges,
+    ],
   };
 }
 
@@ -73,6 +84,19 @@ function withServedRoutes(started: JobsConfig, next: JobsConfig): JobsConfig {
     if (price) jobPrices.set(key, price);
   }
   return { ...next, routes: started.routes, jobPrices };
+}
+
+function facilitatorsOf(jobs: JobsConfig | undefined): readonly unknown[] | undefined {
+  return jobs?.facilitators.map(({ name }) => name);
+}
+
+/** The facilitators of the start with the tokens that they have in the new configuration. */
+function withAskedFacilitators(started: JobsConfig, next: JobsConfig): JobsConfig {
+  const facilitators = started.facilitators.map((one) => {
+    const found = next.facilitators.find(({ name }) => name === one.name);
+    return found ? { ...one, tokens: found.tokens } : one;
+  });
+  return { ...next, facilitators };
 }
 
 function fixedParts(routes: RoutesConfig | undefined): unknown {

@@ -48,7 +48,9 @@ export type ConfirmMode = (typeof confirmModes)[number];
 
 /** The keys at the top level that belong to paid jobs. */
 export const jobsShape = {
-  facilitator_url: secureBaseUrl.optional().describe('http on loopback only; required with `x402`'),
+  facilitator_url: secureBaseUrl
+    .optional()
+    .describe('http on loopback only; with `x402`, either it or `[[facilitators]]` is required'),
   facilitator_verify: flag
     .default(true)
     .describe('The facilitator verifies payments for public jobs before they are settled'),
@@ -105,6 +107,7 @@ export const jobsTables = {
 export const tables = {
   retention: z.unknown(),
   result_store: z.unknown(),
+  facilitators: z.unknown(),
   callbacks: z.unknown(),
   runners: z.unknown(),
   route_listener: z.unknown(),

@@ -23,7 +23,7 @@ import {
   type SignatureCheck,
   type SignaturePorts,
 } from '../../payments/use-cases/payer-signature.ts';
-import type { Facilitator } from '../../payments/peers/facilitator/facilitator.ts';
+import type { Facilitators, PayableKind, Settler } from '../../payments/peers/facilitator/facilitators.ts';
 import type { LostPayments } from '../../payments/use-cases/lost-payments.ts';
 import type { Offers } from './offers.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
@@ -41,7 +41,7 @@ import {
 import { isOfferSecret, type ReceiptKeys } from '../../payments/use-cases/receipt-keys.ts';
 
 export interface CheckPorts extends CallerPorts, SignaturePorts, CapacityPorts {
-  readonly facilitator: Facilitator;
+  readonly facilitators: Facilitators;
   readonly offers: Offers;
   readonly lostPayments: LostPayments;
   readonly receiptKeys: ReceiptKeys;
@@ -50,6 +50,8 @@ export interface CheckPorts extends CallerPorts, SignaturePorts, CapacityPorts {
 
 interface Verification {
   readonly verifiedBy: 'facilitator' | 'signature' | 'chain';
+  /** Who alone is asked to settle it. */
+  readonly settler: Settler;
   /** Whether its transfer landed before the payment reached the gateway. */
   readonly landing: Landing;
 }
@@ -146,9 +148,9 @@ function passedOn({ publicUrl }: CheckPorts, { decoded }: PaidRequest, job: Job)
 }
 
 /**
- * Step 4: the facilitator verifies the payment, unless the operator has it skipped for public jobs and the payer's signature
- * can be checked here. The facilitator is still called if its circuit is open or it has stopped settling that network,
- * since a payment must not be started that cannot be settled.
+ * Step 4: a facilitator verifies the payment, unless the operator has it skipped for public jobs and the payer's signature
+ * can be checked here. One is still called if no circuit is closed or none settles that network any more,
+ * since a payment must not be started that cannot be settled. The one that verified it settles it.
  */
 async function verifyPayment(
   context: CheckPorts,
@@ -158,7 +160,7 @@ async function verifyPayment(
   signed: SignatureCheck,
   carried: PassedOn,
 ): Promise<Verified | JobRefusal> {
-  const { facilitator, offers } = context;
+  const { facilitators, offers } = context;
   const { digest, payment } = matched;
   const mayBeLost = await context.lostPayments.mayHold(payment, context.settings.maxTimeoutSecs);
   // a search will claim it, and then it takes more than the signed payment, which is public by now
@@ -174,16 +176,17 @@ async function verifyPayment(
     return unlessLost(judgeLanding(context, request, matched, landing, matched.late));
   }
   const isSkipped = !context.settings.facilitatorVerify && job.mode === 'public_paid';
-  if (isSkipped && !mayBeLost && signed.kind === 'signed') {
-    if (!facilitator.isCircuitOpen() && offers.isSettled(payment)) return verifiedBy('signature');
+  if (isSkipped && !mayBeLost && signed.kind === 'signed' && offers.isSettled(payment)) {
+    const settler = facilitators.settlerOf(kindOf(payment));
+    if (settler) return verifiedBy('signature', settler);
   }
   const source = { payer: payment.payer, client: request.client };
-  const answer = await facilitator.verify(facilitatorRequest(payment, digest, carried), source);
+  const answer = await facilitators.verify(facilitatorRequest(payment, digest, carried), source);
   if (answer.kind === 'invalid')
     return unlessLost(await judgeInvalid(context, request, job, matched, answer.reason));
   const isOtherPayer =
     answer.kind === 'valid' && answer.payer !== undefined && answer.payer !== payment.payer;
-  if (answer.kind === 'valid' && !isOtherPayer) return verifiedBy('facilitator');
+  if (answer.kind === 'valid' && !isOtherPayer) return verifiedBy('facilitator', { name: answer.name });
   const { cause, error } =
     answer.kind === 'unavailable' ? answer : { cause: 'payer_mismatch', error: undefined };
   // an open circuit was logged when it opened
@@ -231,7 +234,7 @@ function judgeLanding(
   switch (landing.kind) {
     case 'landed':
       return isOfClient(context, request, matched, landing)
-        ? verifiedBy('chain', landing)
+        ? verifiedBy('chain', { name: undefined }, landing)
         : refusal(request, 'payment_recovered', { digest, details: [unprovenLanding] });
     case 'unsure':
       return refusal(request, 'payment_use_unknown', { digest });
@@ -272,11 +275,16 @@ async function findLanding(
   return chain ? findLanded(chain, payment, quotedAtSecs) : withoutChain;
 }
 
+function kindOf({ transferMethod, network }: SignedPayment): PayableKind {
+  return { scheme: schemes[transferMethod].x402Scheme, network };
+}
+
 function verifiedBy(
   verifier: Verification['verifiedBy'],
+  settler: Settler,
   landing: Landing = { kind: 'not_landed' },
 ): Verified {
-  return { kind: 'verified', verifiedBy: verifier, landing };
+  return { kind: 'verified', verifiedBy: verifier, settler: { name: settler.name }, landing };
 }
 
 /** Steps 5 and 6. From here on the request is charged to the payer as well. */

@@ -76,13 +76,24 @@ export function arePeersKnown({ facilitator, chains }: JobsStatus): boolean {
   return [facilitator, ...Object.values(chains)].every((peer) => peer.ok || lasts(peer));
 }
 
-/** It is asked also without a payment. An open circuit breaker refuses payments now. */
-function facilitatorTrouble({ facilitator, settings }: JobsContext, status: JobsStatus): AlertCondition[] {
-  if (!facilitator.isCircuitOpen() && !lasts(status.facilitator)) return [];
-  const { host } = new URL(settings.facilitatorUrl);
+/** Each is asked also without a payment. An open circuit breaker refuses payments now, unless another facilitator takes them. */
+function facilitatorTrouble({ facilitators }: JobsContext, status: JobsStatus): AlertCondition[] {
+  const states = facilitators.states();
   const { detail = '' } = status.facilitator;
-  const text = `The facilitator ${host} gives no useful answers (${detail}): payments that it must settle are refused with 503, uncharged.`;
-  return [{ kind: 'facilitator_trouble', subject: host, text, details: { detail } }];
+  const troubled = states.filter(
+    ({ isCircuitOpen, trouble }) =>
+      isCircuitOpen || (lasts(status.facilitator) && (trouble !== undefined || states.length === 1)),
+  );
+  const consequence =
+    troubled.length < states.length
+      ? 'new payments are given to the others; what it was given already stays unknown until it answers or the chain decides.'
+      : 'payments that it must settle are refused with 503, uncharged.';
+  return troubled.map(({ label }) => ({
+    kind: 'facilitator_trouble',
+    subject: label,
+    text: `The facilitator ${label} gives no useful answers (${detail}): ${consequence}`,
+    details: { detail },
+  }));
 }
 
 function chainTrouble({ chains }: JobsStatus): AlertCondition[] {

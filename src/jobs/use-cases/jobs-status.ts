@@ -65,7 +65,7 @@ export async function checkJobs(context: JobsContext) {
   const [queue, runners, facilitator, chains] = await Promise.all([
     readQueue(context),
     checkRunners(context),
-    checkFacilitator(context),
+    checkFacilitators(context),
     checkChains(context),
   ]);
   return { queue, runners, facilitator, chains };
@@ -102,7 +102,7 @@ export type JobsStatus = ReturnType<typeof presentJobs>;
  * refused by itself if its own way is broken.
  */
 export function presentJobs(context: JobsContext, checked: CheckedJobs, since: Since) {
-  const found = context.facilitator.isCircuitOpen() ? circuitOpen(checked.facilitator) : checked.facilitator;
+  const found = facilitatorOf(context, checked);
   const facilitator = { ...found, since: since.of('facilitator', found.ok) };
   const chains = Object.fromEntries(
     Object.entries(checked.chains).map(([name, chain]) => [
@@ -181,8 +181,16 @@ function discoveryOf(context: JobsContext, since: Since) {
   };
 }
 
-function circuitOpen({ detail: text }: Check): Check {
-  const details = [text, 'circuit breaker open: no payments are started'];
+/** The last check, with the present state of the circuit breakers. */
+function facilitatorOf({ facilitators }: JobsContext, { facilitator: checked }: CheckedJobs): Check {
+  const states = facilitators.states();
+  const open = states.filter(({ isCircuitOpen }) => isCircuitOpen);
+  if (open.length === 0) return checked;
+  const text =
+    open.length === states.length
+      ? 'circuit breaker open: no payments are started'
+      : `circuit breaker of ${open.map(({ label }) => label).join(', ')} open: the others settle`;
+  const details = [checked.detail, text];
   return { ok: false, detail: details.filter((part) => part !== undefined).join('; ') };
 }
 
@@ -235,11 +243,17 @@ async function checkRunners(context: JobsContext): Promise<readonly RunnerStatus
   );
 }
 
-async function checkFacilitator(context: JobsContext): Promise<Check> {
+async function checkFacilitators(context: JobsContext): Promise<Check> {
   const answer = await refreshOffers(context);
   if (answer.kind === 'unavailable') return { ok: false, detail: `unavailable: ${answer.cause}` };
   const missing = unsettledKinds(context);
-  return missing.length === 0 ? { ok: true } : { ok: false, detail: `does not settle ${missing.join(', ')}` };
+  const details = [
+    ...context.facilitators
+      .states()
+      .flatMap(({ label, trouble }) => (trouble === undefined ? [] : [`${label} unavailable: ${trouble}`])),
+    ...(missing.length === 0 ? [] : [`does not settle ${missing.join(', ')}`]),
+  ];
+  return details.length === 0 ? { ok: true } : { ok: false, detail: details.join('; ') };
 }
 
 async function checkChains(context: JobsContext): Promise<Record<string, Check>> {

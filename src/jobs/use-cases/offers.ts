@@ -1,11 +1,8 @@
 import { schemes } from '../../payments/rules/schemes/schemes.ts';
 import type { SettlementOption } from '../../payments/rules/quote.ts';
 import { type AcceptedToken, tokenName } from '../../base/values/token.ts';
-import type {
-  SupportedAnswer,
-  SupportedKind,
-  Facilitator,
-} from '../../payments/peers/facilitator/facilitator.ts';
+import type { SupportedAnswer, SupportedKind } from '../../payments/peers/facilitator/facilitator.ts';
+import type { Facilitators } from '../../payments/peers/facilitator/facilitators.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { JobsConfig } from '../../base/config/config.ts';
 
@@ -32,7 +29,7 @@ export type Offers = ReturnType<typeof createOffers>;
 
 /**
  * The options that can be offered: those in tokens with a current rate whose contracts do not contradict the configuration, on
- * networks that the facilitator settles, by its last answer. Before its first answer that is every option; while it cannot be reached, its last
+ * networks that a facilitator settles, by its last answer. Before its first answer that is every option; while it cannot be reached, its last
  * answer applies. The tokens are named `network/asset`, and each set is the same object while nothing changes.
  * @param wrongTokens those that contradict the configuration
  * @param unratedTokens those without a current rate
@@ -49,7 +46,7 @@ export function createOffers(
   // the hash of an offer is cached by its list of options: the same offer must be the same list object
   let lists = new WeakMap<readonly SettlementOption[], readonly SettlementOption[]>();
 
-  /** Whether the facilitator settles such payments, by version 2 of x402. */
+  /** Whether a facilitator settles such payments, by version 2 of x402. */
   const isSettled = ({ network, transferMethod }: Payable): boolean => {
     const { x402Scheme } = schemes[transferMethod];
     return !settled || settled.has(`${x402Scheme} ${network}`) || settled.has(`${x402Scheme} eip155:*`);
@@ -73,7 +70,7 @@ export function createOffers(
         : tokens
             .filter((token) => !hasRate(token))
             .map(({ network, asset, symbol }) => ({ network, asset, symbol, reason: 'no_current_rate' })),
-    /** Those of these options that can be offered: the same list object while facilitator, chains and rates allow the same. */
+    /** Those of these options that can be offered: the same list object while facilitators, chains and rates allow the same. */
     of(options: readonly SettlementOption[]): readonly SettlementOption[] {
       if (wrong !== wrongTokens() || unrated !== unratedTokens()) {
         wrong = wrongTokens();
@@ -92,7 +89,7 @@ export function createOffers(
       if (options.some((option) => !isWrong(option) && hasRate(option))) return 'settles_no_accepted_token';
       return unratedTokens().size > 0 ? 'no_current_rate' : 'tokens_contradict_their_contracts';
     },
-    /** Applies the facilitator's answer. Logs each token once when it leaves the offers, and when it returns. */
+    /** Applies the facilitators' answer. Logs each token once when it leaves the offers, and when it returns. */
     follow(kinds: readonly SupportedKind[], tokens: readonly AcceptedToken[]): void {
       const kindsV2 = kinds.filter(({ x402Version }) => x402Version === 2);
       const pairs = new Set(kindsV2.map(({ scheme, network }) => `${scheme} ${network}`));
@@ -106,32 +103,29 @@ export function createOffers(
         const { network, asset, symbol } = token;
         const [was, is] = [before.has(tokenName(token)), withdrawn.has(tokenName(token))];
         if (is && !was)
-          log.warn(
-            { network, asset, symbol },
-            'the facilitator does not settle this token: it is not offered',
-          );
-        if (was && !is) log.info({ network, asset, symbol }, 'the facilitator settles this token again');
+          log.warn({ network, asset, symbol }, 'no facilitator settles this token: it is not offered');
+        if (was && !is) log.info({ network, asset, symbol }, 'a facilitator settles this token again');
       }
     },
   };
 }
 
-/** Asks the facilitator what it settles and updates the offers. Never throws. */
+/** Asks the facilitators what they settle and updates the offers. Never throws. */
 export async function refreshOffers({
-  facilitator,
+  facilitators,
   offers,
   settings,
 }: {
-  readonly facilitator: Facilitator;
+  readonly facilitators: Pick<Facilitators, 'supported'>;
   readonly offers: Offers;
   readonly settings: Pick<JobsConfig, 'acceptedTokens'>;
 }): Promise<SupportedAnswer> {
-  const answer = await facilitator.supported();
+  const answer = await facilitators.supported();
   if (answer.kind === 'kinds') offers.follow(answer.kinds, settings.acceptedTokens);
   return answer;
 }
 
-/** The kinds of payments in accepted tokens that the facilitator did not say it settles, as a person reads them. */
+/** The kinds of payments in accepted tokens that no facilitator said it settles, as a person reads them. */
 export function unsettledKinds({
   offers,
   settings,

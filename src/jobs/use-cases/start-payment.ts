@@ -18,7 +18,7 @@ import type { CheckedPayment } from './check-payment.ts';
 import type pg from 'pg';
 import type { Config, JobsConfig } from '../../base/config/config.ts';
 import type { Tracing } from '../../base/values/tracing.ts';
-import type { Facilitator } from '../../payments/peers/facilitator/facilitator.ts';
+import type { Facilitators } from '../../payments/peers/facilitator/facilitators.ts';
 import type { BoundRequest } from './job-request.ts';
 import { attemptSecs, isAnsweredFirst, startMarginSecs } from './routes/route-request.ts';
 import {
@@ -39,7 +39,7 @@ export const firstLookMs = 5_000;
 export interface StartPorts extends LedgerWriter {
   readonly config: Config;
   readonly settings: JobsConfig;
-  readonly facilitator: Facilitator;
+  readonly facilitators: Facilitators;
   readonly tracing?: Tracing | undefined;
 }
 
@@ -75,7 +75,7 @@ export async function startPayment(
   job: Job,
   checked: CheckedPayment,
 ): Promise<PaymentStart> {
-  const { digest, payment, caller } = checked;
+  const { digest, payment, caller, settler } = checked;
   // one quote, one payment: whatever the checks before have let pass
   if (checked.state.payment) return { kind: 'stream_moved', digest };
   const kept = await keepRequest(context, request);
@@ -85,14 +85,15 @@ export async function startPayment(
   const askedUntil = askedUntilOf(context, request, checked);
   const command = startCommand(context, request, job, checked, kept, askedUntil);
   const outcome = await append(context, command, {
-    mayWaitMs: sharedAppendMs(context.facilitator.typicalSettleMs()),
+    mayWaitMs: sharedAppendMs(context.facilitators.typicalSettleMs(settler)),
   });
   switch (outcome.outcome) {
     case 'ok': {
       if (outcome.call_id === null) throw new Error('the append of a call returned no call id');
       const { call_id: callId, version } = outcome;
       const status = askedUntil === undefined ? 'settling' : 'authorized';
-      const started = { digest, version, callId, state: startedState(payment, callId, status) };
+      const state = startedState(payment, callId, { status, facilitator: settler.name });
+      const started = { digest, version, callId, state };
       return { kind: 'started', started, job, checked, askedUntil };
     }
     case 'full':
@@ -252,9 +253,11 @@ function startCommand(
 
 function startEvents(
   request: BoundRequest,
-  { payment, opening, verifiedBy, signedBy, caller, paymentId, bodyKeccak256, topUpOrder }: CheckedPayment,
+  checked: CheckedPayment,
   askedUntil: number | undefined,
 ): LedgerEvent[] {
+  const { payment, opening, verifiedBy, signedBy, caller, paymentId, bodyKeccak256, topUpOrder, settler } =
+    checked;
   const verified = {
     ...ofPayment(payment),
     by: verifiedBy,
@@ -268,6 +271,7 @@ function startEvents(
     ...(paymentId === undefined ? {} : { payment_id: paymentId }),
     ...(topUpOrder === undefined ? {} : { top_up_order: topUpOrder }),
     ...(askedUntil === undefined ? {} : { upstream: { ends_at: askedUntil } }),
+    ...(settler.name === undefined ? {} : { facilitator: settler.name }),
   };
   events.push({ type: 'settlement_started', data });
   return events;

@@ -43,6 +43,8 @@ export type OptionData = z.infer<typeof settlementOption>;
 /** The call of a settlement that did not stand: withdrawn, or kept because a runner has it already. */
 const callOutcome = z.enum(['withdrawn', 'kept']);
 
+const facilitatorName = z.string().regex(/^[\x21-\x7e]{1,255}$/);
+
 const unpaidQuote = { of: 'unpaid_quote' } as const;
 /** Anyone can land a payment: one that nothing settles, and one whose settlement was reported as failed. */
 const unsettled = ['authorized', 'settling', 'settlement_unknown', 'settlement_failed'] as const;
@@ -118,6 +120,8 @@ export const paymentEvents = {
       top_up_order: z.string().regex(topUpOrderForm).optional(),
       /** Its upstream is asked first; by this time, in Unix seconds, it has answered, or the process that asks is gone. */
       upstream: z.strictObject({ ends_at: count }).optional(),
+      /** Who is asked to settle it, and nobody else: its name in `[[facilitators]]`. Absent where there is only one, or it had landed. */
+      facilitator: facilitatorName.optional(),
     }),
     transition: unpaidQuote,
     uniqueness: 'claims',

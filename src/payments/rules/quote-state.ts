@@ -18,6 +18,8 @@ export interface PaymentState extends PaymentProgress {
   readonly startedAt: string;
   /** The body of a top-up that names the account of its credit. */
   readonly topUpOrder?: string;
+  /** Who alone is asked to settle it; undefined where there was only one facilitator. */
+  readonly facilitator?: string | undefined;
 }
 
 /** The state of a quote's stream: a fold over its events and nothing else. One quote, one payment, one stream. */
@@ -57,8 +59,8 @@ export function evolve(state: QuoteState, event: RecordedEvent): QuoteState {
 }
 
 function startedPayment({ at, data }: EventOf<'settlement_started'>): PaymentState {
-  const { binding, body_sha256: bodySha256, payment, top_up_order: topUpOrder } = data;
-  const progress = { ...progressOf(data), binding, bodySha256, payment, startedAt: at };
+  const { binding, body_sha256: bodySha256, payment, top_up_order: topUpOrder, facilitator } = data;
+  const progress = { ...progressOf(data), binding, bodySha256, payment, startedAt: at, facilitator };
   return topUpOrder === undefined ? progress : { ...progress, topUpOrder };
 }
 

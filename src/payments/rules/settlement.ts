@@ -8,7 +8,7 @@ import { placeData, type PlacedTransfer } from './chain-transfer.ts';
 /** All that a decision about a settlement depends on. */
 export interface SettlementState extends Pick<
   PaymentState,
-  'status' | 'reason' | 'settled' | 'isOverdue' | 'wasEnqueued' | 'answered'
+  'status' | 'reason' | 'settled' | 'isOverdue' | 'wasEnqueued' | 'answered' | 'facilitator'
 > {
   readonly payment: SignedPayment;
   /** A part of it was refunded, or all: no call is released for it. */
@@ -136,7 +136,7 @@ export const transferAlreadyClaimed = 'transfer_already_claimed';
 
 /** A payment as its stream shows it; `held` if its call is in the queue and cannot be leased. */
 export function settlementState(known: PaymentState, held: HeldCall | undefined): SettlementState {
-  const { status, reason, settled, isOverdue, wasEnqueued, answered } = known;
+  const { status, reason, settled, isOverdue, wasEnqueued, answered, facilitator } = known;
   return {
     payment: paymentFromData(known.payment),
     status,
@@ -145,6 +145,7 @@ export function settlementState(known: PaymentState, held: HeldCall | undefined)
     isOverdue,
     wasEnqueued,
     answered,
+    facilitator,
     wasRefunded: known.refunds.length > 0,
     call: callOf(known, held),
   };
@@ -416,7 +417,12 @@ function transferOf(
 export function startedState(
   payment: SignedPayment,
   callId: number,
-  status: 'settling' | 'authorized' = 'settling',
+  {
+    status = 'settling',
+    facilitator,
+  }: Partial<Pick<PaymentState, 'facilitator'>> & {
+    readonly status?: 'settling' | 'authorized';
+  } = {},
 ): SettlementState {
-  return { payment, status, isOverdue: false, call: { kind: 'waiting', callId } };
+  return { payment, status, isOverdue: false, facilitator, call: { kind: 'waiting', callId } };
 }

@@ -293,7 +293,8 @@ function maySettle(context: ResolutionPorts, { open, started, known }: Unresolve
     context.settling.has(digest)
   )
     return false;
-  if (context.facilitator.isCircuitOpen() || !isInTime(context, state.payment)) return false;
+  if (!context.facilitators.canSettle({ name: state.facilitator }) || !isInTime(context, state.payment))
+    return false;
   return known.status === 'settlement_unknown' || open.ageSecs > underWaySecs(context.settings);
 }
 

@@ -5,7 +5,8 @@ import { facilitatorRequest, type PassedOn } from '../rules/x402.ts';
 import type { JobsConfig } from '../../base/config/config.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { Chain } from '../peers/chain/chain.ts';
-import type { Facilitator, SettleAnswer, SettleOptions } from '../peers/facilitator/facilitator.ts';
+import type { SettleAnswer, SettleOptions } from '../peers/facilitator/facilitator.ts';
+import type { Facilitators } from '../peers/facilitator/facilitators.ts';
 import type { FirstLease, Outcome } from '../rules/settlement.ts';
 import type { Caip2, Hex } from '../../base/values/primitives.ts';
 import { LedgerInconsistentError } from '../../ledger/store/halt.ts';
@@ -19,7 +20,7 @@ import {
 } from './record-settlement.ts';
 
 export interface SettlementPorts extends RecordPorts {
-  readonly facilitator: Facilitator;
+  readonly facilitators: Facilitators;
   readonly chains: ReadonlyMap<Caip2, Chain>;
   readonly settings: JobsConfig;
   readonly log: OperatorLog;
@@ -51,7 +52,7 @@ export async function settlePayment(
   if (outcome.kind !== 'settled') logNotSettled(context, started.digest, outcome);
   const recorded = outcome.kind === 'settled' ? { ...outcome, lease } : outcome;
   return recordOutcome(context, started, recorded, {
-    mayWaitMs: sharedAppendMs(context.facilitator.typicalSettleMs()),
+    mayWaitMs: sharedAppendMs(context.facilitators.typicalSettleMs({ name: started.state.facilitator })),
   });
 }
 
@@ -71,14 +72,15 @@ function logNotSettled(
  */
 export async function requestSettlement(
   context: SettlementPorts,
-  { digest, state: { payment } }: StartedPayment,
+  { digest, state: { payment, facilitator: name } }: StartedPayment,
   options: SettleOptions,
   beside: PassedOn = {},
 ): Promise<Outcome> {
   const { halt } = context.lane.state;
   // its outcome could not be recorded
   if (halt) throw new LedgerInconsistentError(halt);
-  const answer = await context.facilitator.settle(facilitatorRequest(payment, digest, beside), options);
+  const request = facilitatorRequest(payment, digest, beside);
+  const answer = await context.facilitators.settle(request, { name }, options);
   return judge(context, payment, answer);
 }
 

@@ -47,7 +47,7 @@ test('a facilitator that is away, refuses its token or does not settle a token f
   expect(await faults({ facilitatorUrl })).toEqual({
     code: 1,
     faults: [
-      says('fail', 'facilitator', /does not settle exact payments on eip155:84532$/, /^Set facilitator_url/),
+      says('fail', 'facilitator', /does not settle exact payments on eip155:84532$/, /^Name a facilitator/),
     ],
   });
   proxy.admits = () => false;

@@ -408,20 +408,26 @@ describe('the facilitator', () => {
       'facilitator_verify = false\nfacilitator_verify_timeout_ms = 1\nfacilitator_settle_timeout_ms = 2\n';
     const byEnv = await parseX402(minimal(`${options}facilitator_token = "env:FACILITATOR_TOKEN"`));
     expect(byEnv).toMatchObject({
-      facilitatorUrl: 'https://facilitator.example/x402',
+      facilitators: [
+        {
+          name: undefined,
+          label: 'facilitator.example',
+          url: 'https://facilitator.example/x402',
+          tokens: ['secret'],
+        },
+      ],
       facilitatorVerify: false,
       facilitatorVerifyTimeoutMs: 1,
       facilitatorSettleTimeoutMs: 2,
-      facilitatorTokens: ['secret'],
     });
     const byFile = await parseX402(minimal('facilitator_token = "file:/run/token"'), {
       '/run/token': 'from-file\n',
     });
-    expect(byFile.facilitatorTokens).toEqual(['from-file']);
+    expect(byFile.facilitators[0]?.tokens).toEqual(['from-file']);
   });
 
   it('has no token when none is named', async () => {
-    expect((await parseX402(minimal())).facilitatorTokens).toBeUndefined();
+    expect((await parseX402(minimal())).facilitators[0]?.tokens).toBeUndefined();
   });
 
   it('reports a missing or empty token', async () => {

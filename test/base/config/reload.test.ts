@@ -16,7 +16,9 @@ max_output_tokens = 10
 
 async function read(top = '', tables = '', files = {}): Promise<Config> {
   const features = top.includes('features') ? top : `features = ["x402", "chat"]\n${top}`;
-  return (await parse(minimal(features) + networks + runner + chat + tables, files, env)).config;
+  const text = minimal(features) + networks + runner + chat + tables;
+  const isListed = tables.includes('[[facilitators]]');
+  return (await parse(isListed ? text.replace(/^facilitator_url = .*$/m, '') : text, files, env)).config;
 }
 
 test('an unchanged configuration requires no restart and reloads to itself', async () => {
@@ -79,6 +81,31 @@ key = "file:key"
   expect(config.chat).toMatchObject({ currency: 'USD', keyPerMinute: 3 });
 });
 
+/** The facilitators of a file. */
+function listed(...tables: readonly string[]): string {
+  return tables.map((table) => `[[facilitators]]\n${table}\n`).join('');
+}
+
+test('facilitators that a reload adds, leaves out or puts in another order require a restart; their tokens do not', async () => {
+  const [one, other] = ['url = "https://one.example"', 'url = "https://other.example"'];
+  const files = { 'conf/token': 'first' };
+  const started = await read('', listed(`${one}\ntoken = "file:token"`, other), files);
+  const rotated = await read('', listed(`${one}\ntoken = "file:token"`, other), { 'conf/token': 'second' });
+  expect(reloadConfig(started, rotated)).toMatchObject({
+    requireRestart: [],
+    config: { jobs: { facilitators: [{ tokens: ['second'] }, { tokens: undefined }] } },
+  });
+  for (const changed of [
+    listed(one),
+    listed(other, one),
+    listed(one, other, 'url = "https://third.example"'),
+  ])
+    expect(reloadConfig(started, await read('', changed))).toMatchObject({
+      requireRestart: ['facilitators'],
+      config: { jobs: { facilitators: [{ name: 'one.example' }, { name: 'other.example' }] } },
+    });
+});
+
 test('a secret whose file has changed is used after a reload, together with the second one', async () => {
   const top = 'facilitator_token = "file:token"';
   const tables = `[identity]
@@ -110,7 +137,7 @@ key = "file:log"
   };
   const { config, requireRestart } = reloadConfig(started, withTokens);
   expect(requireRestart).toEqual([]);
-  expect(config.jobs?.facilitatorTokens).toEqual(['second', files['conf/next']]);
+  expect(config.jobs?.facilitators[0]?.tokens).toEqual(['second', files['conf/next']]);
   expect(config.identity?.secrets).toEqual([files['conf/session'], files['conf/next']]);
   expect(config.log?.seeds).toEqual([files['conf/next'], files['conf/log']]);
   expect(config.runners[0]?.tokens).toEqual(['a-new-token-of-enough-characters', env.RUNNER_TOKEN]);

@@ -54,9 +54,9 @@ test('the same secret twice, and one of two that is missing, are mistakes at the
 
 test('no place of a secret is in the frozen configuration, only the secret', async () => {
   const { config } = await parse(minimal('facilitator_token = "env:FACILITATOR_TOKEN"'));
-  const { facilitatorTokens, receiptKeys, quoteKeys, ...rest } = config.jobs ?? {};
-  expect({ facilitatorTokens, receiptKeys, quoteKeys }).toEqual({
-    facilitatorTokens: ['secret'],
+  const { facilitators, receiptKeys, quoteKeys, ...rest } = config.jobs ?? {};
+  expect({ tokens: facilitators?.[0]?.tokens, receiptKeys, quoteKeys }).toEqual({
+    tokens: ['secret'],
     receiptKeys: ['a-receipt-key-of-thirty-two-chars'],
     quoteKeys: ['a-key-of-quotes-of-thirty-two-chars'],
   });

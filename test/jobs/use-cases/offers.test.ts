@@ -140,7 +140,7 @@ test('if no token can be offered the answer is 503, no quote is issued or record
 test('a gateway starts while the facilitator is down: every token is offered, and a warning is logged', async () => {
   const { gateway, offerLogs, lines } = await start('cut_before');
   expect(offered(await gateway.post(job, { body: 'x' }))).toEqual([home, home, elsewhere]);
-  expect(lines.find(({ msg }) => msg.includes('does not answer which tokens it settles'))).toMatchObject({
+  expect(lines.find(({ msg }) => msg.includes('answers which tokens it settles'))).toMatchObject({
     level: 40,
     cause: 'connection',
   });

@@ -65,7 +65,7 @@ function soldNotice(context: JobsContext, jobs: readonly Job[]): Html | undefine
   const sold = jobs.filter(
     (job) => job.isSold && job.options.length > 0 && !isRunnerAway(context, job),
   ).length;
-  const isStopped = context.facilitator.isCircuitOpen();
+  const isStopped = context.facilitators.isCircuitOpen();
   if (isStopped)
     return noticeOf({
       tone: 'bad',

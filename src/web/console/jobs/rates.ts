@@ -60,8 +60,7 @@ export function ratesSheet({ rates }: JobsContext): Html {
 
 /** The facilitators, brokers and discovery services. */
 export function peersSheet(site: Pick<ConsoleSite, 'jobs'>, context: JobsContext): Html {
-  const { host } = new URL(context.settings.facilitatorUrl);
-  const isOpen = context.facilitator.isCircuitOpen();
+  const facilitators = context.facilitators.states();
   const broker = context.brokerState();
   const trouble = broker && describeBroker(broker);
   const listing = listingStatus(context);
@@ -71,11 +70,20 @@ export function peersSheet(site: Pick<ConsoleSite, 'jobs'>, context: JobsContext
   return html`<section class="sheet">
     <h2>Peers</h2>
     ${factList([
-      [
+      ...facilitators.map(({ label, isCircuitOpen }): [string, Html] => [
         'Facilitator',
-        html`${host}
-        ${isOpen ? badge('circuit breaker open: no payments are started', 'bad') : badge('payments are settled', 'good')}`,
-      ],
+        html`${label}
+        ${
+          isCircuitOpen
+            ? badge(
+                facilitators.every((one) => one.isCircuitOpen)
+                  ? 'circuit breaker open: no payments are started'
+                  : 'circuit breaker open: the others settle',
+                'bad',
+              )
+            : badge('payments are settled', 'good')
+        }`,
+      ]),
       broker && [
         'Broker',
         trouble === undefined
