@@ -5,7 +5,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../src/devnet/post
 import { openPool } from '../src/ledger/store/database.ts';
 import { migrate } from '../src/ledger/store/migrations.ts';
 
-/** A durable PostgreSQL and one migrated database in it. */
+/** A durable PostgreSQL and one migrated database in it, which an earlier run may have made. */
 export interface Ledger {
   readonly postmasterPid: number;
   readonly url: string;
@@ -31,7 +31,8 @@ async function prepare(
   stopServer: () => Promise<void>,
 ): Promise<Ledger> {
   const admin = openPool({ url: postgres.url(), maxConnections: 1 });
-  await admin.query(`create database ${name}`);
+  const { rowCount: isThere } = await admin.query('select from pg_database where datname = $1', [name]);
+  if (!isThere) await admin.query(`create database ${name}`);
   await admin.end();
   const url = postgres.url(name);
   await migrate(url);

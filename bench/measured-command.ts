@@ -11,6 +11,9 @@ export interface Measured {
   readonly out: string;
 }
 
+/** The exit code of `timeout` where the program ran that long. */
+const timedOut = 124;
+
 /**
  * Runs `tollbook` with these arguments in its own process.
  * @throws if it does not end with `code`
@@ -18,18 +21,37 @@ export interface Measured {
 export async function runMeasured(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
-  code = 0,
 ): Promise<Measured> {
+  const measured = await runLimited(args, env, 3_600);
+  if (!measured) throw new Error(`${args[0]} has not ended after an hour`);
+  return measured;
+}
+
+/**
+ * The same for at most `limitSecs`; undefined if it has not ended by then.
+ * @throws if it ends with another code than `code`
+ */
+export async function runLimited(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  limitSecs: number,
+  code = 0,
+): Promise<Measured | undefined> {
   const program = path.join(import.meta.dirname, '../src/app/cli/tollbook.ts');
   const start = performance.now();
   const options = { env, maxBuffer: 1 << 26 };
   const { out, err } = await new Promise<{ out: string; err: string }>((resolve) =>
-    execFile('/usr/bin/time', ['-v', process.execPath, program, ...args], options, (_, stdout, stderr) =>
-      resolve({ out: stdout, err: stderr }),
+    execFile(
+      '/usr/bin/time',
+      ['-v', 'timeout', String(limitSecs), process.execPath, program, ...args],
+      options,
+      (_, stdout, stderr) => resolve({ out: stdout, err: stderr }),
     ),
   );
   const figure = (name: string): number => Number(new RegExp(`${name}: ([\\d.]+)`).exec(err)?.[1]);
-  if (figure('Exit status') !== code) throw new Error(`${args[0]} did not end with ${code}: ${out}${err}`);
+  const ended = figure('Exit status');
+  if (ended === timedOut) return undefined;
+  if (ended !== code) throw new Error(`${args[0]} did not end with ${code}: ${out}${err}`);
   return {
     secs: (performance.now() - start) / 1_000,
     userSecs: figure(String.raw`User time \(seconds\)`),

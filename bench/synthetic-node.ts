@@ -11,9 +11,10 @@ const hashOf = (block: number): string => hex32Of(`block ${block - firstBlock}`)
 const hexOf = (value: number | bigint): string => `0x${value.toString(16)}`;
 const wordOf = (hex: string): string => `0x${hex.slice(2).padStart(64, '0')}`;
 
-/** This many jobs were paid between two times (Unix seconds). */
+/** This many jobs were paid between two times (Unix seconds), so many at a time. */
 export interface PaidJobs {
   readonly jobs: number;
+  readonly atOnce: number;
   readonly fromSecs: number;
   readonly toSecs: number;
 }
@@ -33,23 +34,28 @@ interface Job {
 export async function startSyntheticNode(): Promise<SyntheticNode> {
   const known = Array.from({ length: payers }, (_, n) => jobOf(n));
   const asset = known[0]?.asset ?? '';
-  let paid: PaidJobs = { jobs: 0, fromSecs: 0, toSecs: 0 };
+  let paid: PaidJobs = { jobs: 0, atOnce: 1, fromSecs: 0, toSecs: 0 };
+  /** The blocks that were shown, by their hashes. */
+  const shown = new Map<string, number>();
   const lastPaid = (): number => firstBlock + paid.jobs - 1;
 
   const timeOf = (block: number): number => {
     if (block < firstBlock) return paid.fromSecs - 60;
     if (block > lastPaid()) return paid.toSecs + 60;
-    return paid.fromSecs + Math.floor(((paid.toSecs - paid.fromSecs) * (block - firstBlock)) / paid.jobs);
+    const together = Math.floor((block - firstBlock) / paid.atOnce) * paid.atOnce;
+    return paid.fromSecs + Math.floor(((paid.toSecs - paid.fromSecs) * together) / paid.jobs);
   };
-  const blockOf = (block: number): object | null =>
-    block > lastPaid() + 1
-      ? null
-      : {
-          number: hexOf(block),
-          hash: hashOf(block),
-          parentHash: hashOf(block - 1),
-          timestamp: hexOf(timeOf(block)),
-        };
+  const blockOf = (block: number): object | null => {
+    if (block > lastPaid() + 1) return null;
+    const hash = hashOf(block);
+    shown.set(hash, block);
+    return {
+      number: hexOf(block),
+      hash,
+      parentHash: hashOf(block - 1),
+      timestamp: hexOf(timeOf(block)),
+    };
+  };
   const logOf = (block: number): object => {
     const n = block - firstBlock;
     return {
@@ -67,9 +73,9 @@ export async function startSyntheticNode(): Promise<SyntheticNode> {
     const [from, to] = [Math.max(Number(fromBlock), firstBlock), Math.min(Number(toBlock), lastPaid())];
     return Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => logOf(from + i));
   };
-  const balanceAt = (blockHash: string | undefined): bigint => {
-    if (blockHash === hashOf(firstBlock - 1)) return 0n;
-    return Array.from({ length: paid.jobs }, (_, n) => amountOf(n)).reduce((sum, each) => sum + each, 0n);
+  const balanceAt = (blockHash = ''): bigint => {
+    const block = Math.min(shown.get(blockHash) ?? Infinity, lastPaid());
+    return block < firstBlock ? 0n : sumOfFirst(block - firstBlock + 1);
   };
   const answer = ({ method, params }: Question): unknown => {
     switch (method) {
@@ -126,6 +132,13 @@ interface LogFilter {
 }
 
 const amountOf = (n: number): bigint => 1_000n * BigInt(1 + (n % 3));
+
+/** What the first jobs paid together. */
+function sumOfFirst(jobs: number): bigint {
+  const [wholes, rest] = [Math.floor(jobs / 3), jobs % 3];
+  const three = amountOf(0) + amountOf(1) + amountOf(2);
+  return BigInt(wholes) * three + (rest > 0 ? amountOf(0) : 0n) + (rest > 1 ? amountOf(1) : 0n);
+}
 
 function jobOf(n: number): Job {
   const verified = paidJob(n).find(({ event }) => event.type === 'payment_verified')?.event;

@@ -627,6 +627,21 @@ create table tollbook.log_tree (
   constraint log_tree_pkey PRIMARY KEY (lane_id)
 );
 
+create table tollbook.open_item (
+  generation integer not null,
+  account integer not null,
+  opened bigint not null,
+  closed bigint,
+  commodity integer not null,
+  name bytea not null,
+  counterparty text collate "C",
+  lots json not null,
+  taken json,
+  constraint open_item_pkey PRIMARY KEY (generation, opened, account, commodity)
+) with (fillfactor=90, autovacuum_vacuum_scale_factor=0.02);
+CREATE INDEX open_item_closed ON tollbook.open_item USING brin (closed);
+CREATE UNIQUE INDEX open_item_present ON tollbook.open_item USING btree (generation, name, account, commodity) WHERE (closed IS NULL);
+
 create table tollbook.operator_token (
   token_id bigint not null generated always as identity,
   name text not null,
@@ -919,8 +934,8 @@ create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp w
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- ab0ee1f483b5ef14
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text, p_nonces text DEFAULT ''::text, p_refused text DEFAULT ''::text, p_unless_refused text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 97ae65ec3a2335d7
-create function tollbook.apply_books(p_generation integer, p_books json) returns void language plpgsql volatile; -- d0fb29f0067e37c8
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json, p_books json DEFAULT NULL::json) returns boolean language plpgsql volatile security definer; -- fdadc0fed7c661ae
+create function tollbook.apply_books(p_generation integer, p_books json) returns void language plpgsql volatile; -- 470c1f06b0022522
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json, p_books json DEFAULT NULL::json) returns boolean language plpgsql volatile security definer; -- 2f53bf96b01dee42
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.back_off(p_tries integer) returns interval language sql immutable; -- 2419fad76ab41085
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- 5a21f7ea27554f36
@@ -972,6 +987,7 @@ create function tollbook.is_head_needed(p_origin text, p_size bigint, p_at times
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
 create function tollbook.is_refused(p_key bytea, p_now timestamp with time zone) returns boolean language plpgsql stable; -- 8b2a3e45b11a2d17
 create function tollbook.keep_order(p_keys bytea[], p_touched bigint[], p_batch bigint) returns void language plpgsql volatile; -- f9bd02adb62299c8
+create function tollbook.last_event_before(p_moment timestamp with time zone) returns bigint language plpgsql stable; -- 826bc154b3848d68
 create function tollbook.leaf(p_event tollbook.event) returns bytea language sql stable; -- a2962511808782b0
 create function tollbook.leaf_text(p_event tollbook.event) returns text language sql stable; -- 6449aabc21cf04e8
 create function tollbook.lease_call(p_call_id bigint, p_lease_secs integer, p_max_age_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamp with time zone, traceparent text) language sql volatile security definer; -- cf046be5b514ced3
@@ -995,7 +1011,7 @@ create function tollbook.open_user_account(p_user_id uuid) returns TABLE(account
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
 create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- efa957e0cd446738
-create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- 11235568522820b7
+create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- dd8d5bda146580f3
 create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- c8df42dac4c0e33d
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- d5421872f4b74cb3
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
@@ -1120,7 +1136,7 @@ create view audit.payment with (security_invoker=true); -- Every payment that wa
 --   refunded_atoms numeric: How much of it was given back, in atoms.
 --   refunded numeric: The same in tokens.
 --   last_seq bigint: The last event that changed it.
-create view audit.posting with (security_invoker=true); -- Double-entry postings: an amount on the debit side of one account and the credit side of another. A read model, as audit.payment. Those of a payment: join audit.events_of by seq. Empty after an upgrade from a version without postings, until a gateway has built them.
+create view audit.posting with (security_invoker=true); -- Double-entry postings: an amount on the debit side of one account and the credit side of another. A read model, as audit.payment. Those of a payment: join audit.events_of by seq. Empty after an upgrade from a version without postings or open items, until a gateway has built them.
 --   seq bigint: The event that caused it.
 --   leg smallint: Its number among the postings of that event, from 1.
 --   at timestamp with time zone: When that event was recorded.
@@ -1253,6 +1269,8 @@ grant execute on function tollbook.hex_text(bytea) to tollbook_writer;
 grant execute on function tollbook.hold_leases(bigint[],uuid[],uuid[],bigint[],integer,integer) to tollbook_writer;
 grant execute on function tollbook.is_halted() to tollbook_writer;
 grant execute on function tollbook.is_process_silent(uuid,uuid,double precision) to tollbook_writer;
+grant execute on function tollbook.last_event_before(timestamp with time zone) to tollbook_reader;
+grant execute on function tollbook.last_event_before(timestamp with time zone) to tollbook_writer;
 grant execute on function tollbook.leaf(tollbook.event) to tollbook_reader;
 grant execute on function tollbook.leaf(tollbook.event) to tollbook_writer;
 grant execute on function tollbook.leaf_text(tollbook.event) to tollbook_reader;
@@ -1420,6 +1438,8 @@ grant select on table tollbook.log_tile to tollbook_reader;
 grant select on table tollbook.log_tile to tollbook_writer;
 grant select on table tollbook.log_tree to tollbook_reader;
 grant select on table tollbook.log_tree to tollbook_writer;
+grant select on table tollbook.open_item to tollbook_reader;
+grant select on table tollbook.open_item to tollbook_writer;
 grant select on table tollbook.operator_token to tollbook_writer;
 grant select on table tollbook.paid_call to tollbook_reader;
 grant select on table tollbook.paid_call to tollbook_writer;

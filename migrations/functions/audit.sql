@@ -244,7 +244,7 @@ join tollbook.book_account debited on debited.generation = posting.generation an
 join tollbook.book_account credited on credited.generation = posting.generation and credited.id = posting.credit
 join tollbook.book_commodity commodity on commodity.generation = posting.generation and commodity.id = posting.commodity
 where projection.is_active and projection.has_postings;
-comment on view audit.posting is 'Double-entry postings: an amount on the debit side of one account and the credit side of another. A read model, as audit.payment. Those of a payment: join audit.events_of by seq. Empty after an upgrade from a version without postings, until a gateway has built them.';
+comment on view audit.posting is 'Double-entry postings: an amount on the debit side of one account and the credit side of another. A read model, as audit.payment. Those of a payment: join audit.events_of by seq. Empty after an upgrade from a version without postings or open items, until a gateway has built them.';
 comment on column audit.posting.seq is 'The event that caused it.';
 comment on column audit.posting.leg is 'Its number among the postings of that event, from 1.';
 comment on column audit.posting.at is 'When that event was recorded.';

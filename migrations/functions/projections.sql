@@ -46,11 +46,18 @@ begin
   select p_generation, account, commodity, day, sum(debits), sum(credits) from sides group by account, commodity, day
   on conflict (generation, account, commodity, day) do update set
     debits = old.debits + excluded.debits, credits = old.credits + excluded.credits;
+  update open_item set closed = c.closed
+  from json_to_recordset(p_books->'ended_items') as c(account int, opened bigint, closed bigint, commodity int)
+  where open_item.generation = p_generation and open_item.opened = c.opened and open_item.account = c.account and open_item.commodity = c.commodity;
+  insert into open_item (generation, account, opened, closed, commodity, name, counterparty, lots, taken)
+  select p_generation, coalesce(ids[i.account], 0), i.opened, i.closed, i.commodity, stream_key(i.name), i.counterparty, i.lots, i.taken
+  from json_to_recordset(p_books->'items') as i(account int, opened bigint, closed bigint, commodity int, name text, counterparty text,
+    lots json, taken json);
 end $$;
 
 -- Writes what the events after p_from up to p_to have changed and moves the generation's cursor there. False, with nothing
 -- changed, where the cursor is elsewhere, or p_to is beyond the last event. Rows of payments and calls are complete; those of
--- accounts and usage are added, and must not be added twice. A gateway of an earlier version gives no postings: the
+-- accounts and usage are added, and must not be added twice. A gateway of an earlier version gives no postings, or no open items: the
 -- generation is without them then, and one of this version builds another.
 create or replace function tollbook.apply_projection(p_generation int, p_from bigint, p_to bigint, p_payments json, p_calls json,
   p_accounts json, p_usage json, p_completions json, p_books json default null)
@@ -170,7 +177,7 @@ begin
     completion_tokens = excluded.completion_tokens, cached_tokens = excluded.cached_tokens, cost = excluded.cost
     where (old.status, old.cost) is distinct from (excluded.status, excluded.cost);
   if p_books is not null then perform apply_books(p_generation, p_books); end if;
-  update projection set seq = p_to, touched_at = clock(), has_postings = has_postings and p_books is not null where generation = p_generation;
+  update projection set seq = p_to, touched_at = clock(), has_postings = has_postings and p_books->'items' is not null where generation = p_generation;
   return true;
 end $$;
 
@@ -215,6 +222,23 @@ begin
   return high;
 end $$;
 
+-- The last event that was recorded before a moment; 0 where there is none. Times never go back in the ledger: found by halving.
+create or replace function tollbook.last_event_before(p_moment timestamptz) returns bigint
+language plpgsql stable set search_path = tollbook, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  low bigint := 0;
+  high bigint;
+  middle bigint;
+begin
+  select coalesce(max(seq), 0) + 1 into high from event where lane_id = 1;
+  while low + 1 < high loop
+    middle := (low + high) / 2;
+    if (select at from event where lane_id = 1 and seq = middle) < p_moment then low := middle; else high := middle; end if;
+  end loop;
+  return low;
+end $$;
+
 -- Starts another generation; returns its number.
 create or replace function tollbook.begin_projection() returns int
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
@@ -238,6 +262,8 @@ begin
   return old.generation;
 end $$;
 
-grant execute on function tollbook.hex_bytes, tollbook.hex_text, tollbook.first_payment_since, tollbook.first_completion_since to tollbook_reader;
+grant execute on function tollbook.hex_bytes, tollbook.hex_text, tollbook.first_payment_since, tollbook.first_completion_since, tollbook.last_event_before
+  to tollbook_reader;
 grant execute on function tollbook.hex_bytes, tollbook.hex_text, tollbook.apply_projection, tollbook.first_payment_since, tollbook.first_completion_since,
+  tollbook.last_event_before,
   tollbook.begin_projection, tollbook.activate_projection to tollbook_writer;

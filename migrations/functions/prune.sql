@@ -229,6 +229,9 @@ begin
   ), postings as (
     delete from posting where (generation, seq, leg) in (
       select generation, seq, leg from posting where generation = any (obsolete) limit p_max) returning 1
+  ), items as (
+    delete from open_item where (generation, opened, account, commodity) in (
+      select generation, opened, account, commodity from open_item where generation = any (obsolete) limit p_max) returning 1
   ), balances as (
     delete from balance_day where ctid in (
       select ctid from balance_day where generation = any (obsolete) limit p_max) returning 1

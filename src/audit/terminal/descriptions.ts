@@ -14,8 +14,11 @@ export const auditCommands = {
   'projections rebuild': {
     summary: 'rebuilds the read models of finance from the events while the gateway runs',
     notes: [
-      'it compares the rebuilt postings and balances with the former ones, both ways, and names the first differences',
+      'it compares the rebuilt postings, balances and open items with the former ones, both ways, and names the first differences',
     ],
-    exits: { finding: 'the former postings or balances were not those of the events; the rebuilt ones are' },
+    exits: {
+      finding:
+        'the former postings, balances or open items were not those of the events; the rebuilt ones are',
+    },
   },
 } satisfies Readonly<Record<string, CommandDescription>>;

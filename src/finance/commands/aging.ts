@@ -1,4 +1,6 @@
-import { ageBooks } from '../use-cases/books/age-books.ts';
+import { projectToHead } from '../../audit/use-cases/projections/project.ts';
+import { openDatabase } from '../../ledger/store/database.ts';
+import { ageExport, ageLedger } from '../use-cases/books/age-books.ts';
 import { agingFormats } from '../../base/values/format.ts';
 import { isAgingFormat, agingText } from '../use-cases/books/aging-text.ts';
 import { instantText, parseInstant } from '../../base/values/period.ts';
@@ -23,11 +25,13 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   const currency = readCurrency(values);
   const valuation = await readValuation(values);
   return withBooksSource(values, async (ledger) => {
-    const { source } = ledger;
+    const { source, pool } = ledger;
     const { nowMs } = source;
     if (asOfMs !== undefined && asOfMs > nowMs)
       throw new ArgumentError(`--as-of is in the future: now it is ${instantText(nowMs)}`);
-    const aging = await ageBooks(source, asOfMs ?? nowMs, { currency });
+    const atMs = asOfMs ?? nowMs;
+    if (pool) await projectToHead({ pool, db: openDatabase(pool) });
+    const aging = await (pool ? ageLedger(pool, atMs, { currency }) : ageExport(source, atMs, { currency }));
     const unsealed = await refuseUnsealed(values, ledger, aging.events);
     if (unsealed !== undefined) return unsealed;
     for (const text of agingText(aging, format, valuation)) process.stdout.write(text);

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../rules/event.ts';
+import { type EndedItem, type GivenItem, namedItems } from './open-items.ts';
 import type { RowSnapshot, WrongRow } from './stored-rows.ts';
 
 type Client = Pick<pg.Pool, 'query'>;
@@ -62,6 +63,8 @@ export interface BookRows {
   readonly commodities: readonly CommodityRow[];
   readonly payees: readonly PayeeRow[];
   readonly credit: readonly CreditPartsRow[];
+  readonly items: readonly GivenItem[];
+  readonly ended_items: readonly EndedItem[];
 }
 
 /** What the books of a generation know: all commodities and payees, and the credit of these accounts. */
@@ -199,9 +202,9 @@ export async function findWrongBalances({ client, generation }: RowSnapshot): Pr
   return rows;
 }
 
-/** A posting or a balance of a day that one of two generations has, and the other one not. */
+/** A posting, a balance of a day or an open item that one of two generations has, and the other one not. */
 export interface BookDifference {
-  readonly table: 'posting' | 'balance_day';
+  readonly table: 'posting' | 'balance_day' | 'open_item';
   readonly isOfFormer: boolean;
   readonly row: Readonly<Record<string, unknown>>;
 }
@@ -232,8 +235,13 @@ export async function compareBooks(
     found.push(...rows.map((row) => ({ table, ...row })));
   };
   const postings = bothWays(namedPostings('$1', '$3', '$4'), namedPostings('$2', '$3', '$4'));
-  for (let after = 0; after < end && found.length < maxDifferences; after += comparedAtOnce)
-    await collect('posting', postings, [former, rebuilt, after, Math.min(after + comparedAtOnce, end)]);
+  const opened = 'item.opened > $3 and item.opened <= $4';
+  const items = bothWays(namedItems('$1', opened, '$5'), namedItems('$2', opened, '$5'));
+  for (let after = 0; after < end && found.length < maxDifferences; after += comparedAtOnce) {
+    const part = [former, rebuilt, after, Math.min(after + comparedAtOnce, end)];
+    await collect('posting', postings, part);
+    await collect('open_item', items, [...part, end]);
+  }
   await collect('balance_day', bothWays(namedBalances('$1', '$3'), namedBalances('$2', '$3')), [
     former,
     rebuilt,

@@ -1,4 +1,4 @@
-import { bigint, bytea, date, int, nullable, numeric, smallint, text } from './columns.ts';
+import { bigint, bytea, date, int, json, nullable, numeric, smallint, text } from './columns.ts';
 
 /** The tables of the books, as `schema.ts` has the others. */
 export const bookTables = {
@@ -24,6 +24,17 @@ export const bookTables = {
   },
   'tollbook.book_credit': { generation: int, account_id: bigint, granted: bigint, bought: bigint },
   'tollbook.book_payee': { generation: int, network: text, address: text, since: bigint },
+  'tollbook.open_item': {
+    generation: int,
+    account: int,
+    opened: bigint,
+    closed: nullable(bigint),
+    commodity: int,
+    name: bytea,
+    counterparty: nullable(text),
+    lots: json,
+    taken: nullable(json),
+  },
   'tollbook.posting': {
     generation: int,
     debit: int,

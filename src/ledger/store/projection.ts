@@ -61,7 +61,7 @@ export interface WithdrawnCall {
 export interface Projection {
   readonly generation: number;
   readonly seq: number;
-  /** False: a version before postings began or moved it. It gets none, since those of some events would be missing. */
+  /** False: a version without postings or open items began or moved it. It gets none, since those of some events would be missing. */
   readonly hasPostings: boolean;
 }
 
@@ -179,7 +179,7 @@ export function applyProjection(
     readonly accounts: readonly AccountCredit[];
     readonly usage: readonly UsageRow[];
     readonly completions: readonly CompletionRow[];
-    /** Null: the generation has no postings. */
+    /** Null: the generation has no postings and no open items. */
     readonly books: BookRows | null;
   },
 ): Promise<boolean> {

@@ -18,7 +18,7 @@ export async function run(): Promise<ExitCode> {
   say(`The read models were rebuilt from ${seq} events.`);
   if (differences.length === 0) return exitCodes.done;
   fail(
-    'The former postings or balances were not those of the events; the rebuilt ones are. Find out who has changed them. The first differences:',
+    'The former postings, balances or open items were not those of the events; the rebuilt ones are. Find out who has changed them. The first differences:',
   );
   for (const { table, isOfFormer, row } of differences)
     fail(`${isOfFormer ? 'only before' : 'only now'}: ${table} ${JSON.stringify(row)}`);

@@ -34,56 +34,107 @@ export interface AgedItem {
 }
 
 /** What was added at one moment and is left. */
-interface Lot {
+export interface Lot {
   readonly since: string;
   readonly quoteDigest: string | undefined;
-  atoms: bigint;
+  readonly atoms: bigint;
 }
 
-interface OpenItem {
-  readonly of: Omit<AgedItem, 'atoms' | 'since'> & { readonly account: string };
-  readonly lots: Lot[];
+/** An item with what was added to it and is left, the oldest first. */
+export interface OpenItem {
+  readonly of: Omit<AgedItem, 'atoms' | 'since' | 'accountName'>;
+  readonly lots: readonly Lot[];
   /** What was taken last, in this order: a correction gives it back. */
-  taken: Lot[];
+  readonly taken: readonly Lot[];
+  readonly accountName: string | undefined;
+}
+
+/** An item that {@link changedItems} works on. */
+interface ChangingItem extends OpenItem {
+  lots: ChangingLot[];
+  taken: ChangingLot[];
+}
+type ChangingLot = { -readonly [Name in keyof Lot]: Lot[Name] };
+
+/** Its account, commodity and name, which distinguish it from all others. */
+export function itemKey({ account = '', commodity, name }: OpenItem['of']): string {
+  return `${account}/${commodity.name}/${name}`;
+}
+
+/**
+ * The items that an entry changes, by their keys; undefined: closed and forgotten. The oldest credit is used first. Closed credit is kept,
+ * for what was taken last.
+ * @throws BooksError if it takes more than is open
+ */
+export function changedItems(
+  entry: Entry,
+  find: (key: string) => OpenItem | undefined,
+): ReadonlyMap<string, OpenItem | undefined> {
+  const changed = new Map<string, ChangingItem>();
+  for (const { of, change } of changesOf(entry)) {
+    const key = itemKey(of);
+    const known = changed.get(key) ??
+      find(key) ?? { of, lots: [], taken: [], accountName: entry.accountName };
+    const item = { ...known, lots: known.lots.map(copyOf), taken: known.taken.map(copyOf) };
+    changed.set(key, item);
+    const opened = of.account?.startsWith('Assets:') ? change : -change;
+    if (opened > 0n) add(item, entry, opened);
+    else take(item, entry, -opened);
+  }
+  return new Map(
+    [...changed].map(([key, item]) => [
+      key,
+      item.lots.length > 0 || isCredit(item.of.kind) ? item : undefined,
+    ]),
+  );
+}
+
+/** The items that an entry adds to, or takes from. */
+export function itemsOf(entry: Entry): OpenItem['of'][] {
+  return changesOf(entry).map(({ of }) => of);
+}
+
+/** `change`: above 0 on the debit side. */
+function changesOf(entry: Entry): { readonly of: OpenItem['of']; readonly change: bigint }[] {
+  return entry.moves.flatMap(({ debit, credit, commodity, atoms }) =>
+    [
+      { account: debit, change: atoms },
+      { account: credit, change: -atoms },
+    ].flatMap(({ account, change }) => {
+      const kind = kindOf(account);
+      if (!kind) return [];
+      const of = { kind, account, name: nameOf(kind, entry), counterparty: entry.counterparty, commodity };
+      return [{ of, change }];
+    }),
+  );
+}
+
+/** An item as it is listed: credit has several. */
+export function listed({ of, lots, accountName }: OpenItem): AgedItem[] {
+  return lots.map(({ since, atoms }) => ({ ...of, accountName, since, atoms }));
+}
+
+/** A payment without an outcome as an item. */
+export function settlementItem({ since, atoms, accountName, ...of }: AgedItem): OpenItem {
+  return { of, accountName, lots: [{ since, quoteDigest: undefined, atoms }], taken: [] };
 }
 
 /**
  * The open items of the books: a fold over the entries that are posted, so the items of an account add up to its balance. Closed items
- * are forgotten: memory grows with the open items. The oldest credit is used first.
+ * are forgotten: memory grows with the open items.
  */
 export class OpenItems {
   readonly #items = new Map<string, OpenItem>();
 
+  /** @throws BooksError if it takes more than is open */
   post(entry: Entry): void {
-    for (const { debit, credit, commodity, atoms } of entry.moves) {
-      this.#move(entry, debit, commodity, atoms);
-      this.#move(entry, credit, commodity, -atoms);
-    }
+    for (const [key, item] of changedItems(entry, (one) => this.#items.get(one)))
+      if (item) this.#items.set(key, item);
+      else this.#items.delete(key);
   }
 
   list(): AgedItem[] {
-    return [...this.#items.values()].flatMap(({ of, lots }) =>
-      lots.map(({ since, atoms }) => ({ ...of, since, atoms })),
-    );
-  }
-
-  /** `change`: above 0 on the debit side. */
-  #move(entry: Entry, account: string, commodity: Commodity, change: bigint): void {
-    const kind = kindOf(account);
-    if (!kind) return;
-    const name = nameOf(kind, entry);
-    const key = `${account}/${commodity.name}/${name}`;
-    const { counterparty, accountName } = entry;
-    const item = this.#items.get(key) ?? {
-      of: { kind, account, name, counterparty, accountName, commodity },
-      lots: [],
-      taken: [],
-    };
-    const opened = account.startsWith('Assets:') ? change : -change;
-    if (opened > 0n) add(item, entry, opened);
-    else take(item, entry, -opened);
-    if (item.lots.length > 0) this.#items.set(key, item);
-    else if (!isCredit(kind)) this.#items.delete(key);
+    return [...this.#items.values()].flatMap(listed);
   }
 }
 
@@ -99,7 +150,9 @@ export function orderItems(items: readonly AgedItem[]): AgedItem[] {
   );
 }
 
-function add(item: OpenItem, { category, recordedAt, quoteDigest }: Entry, atoms: bigint): void {
+const copyOf = (lot: Lot): ChangingLot => ({ ...lot });
+
+function add(item: ChangingItem, { category, recordedAt, quoteDigest }: Entry, atoms: bigint): void {
   const back = category === 'credit_correction' ? takeBack(item, atoms) : [];
   const left = back.reduce((rest, lot) => rest - lot.atoms, atoms);
   for (const lot of back) {
@@ -118,8 +171,8 @@ function isSame(one: Lot, other: Lot): boolean {
 }
 
 /** Up to this many atoms of the items taken last, the newest first. */
-function takeBack(item: OpenItem, atoms: bigint): Lot[] {
-  const back: Lot[] = [];
+function takeBack(item: ChangingItem, atoms: bigint): ChangingLot[] {
+  const back: ChangingLot[] = [];
   let left = atoms;
   for (const lot of item.taken.toReversed()) {
     const part = lot.atoms < left ? lot.atoms : left;
@@ -131,7 +184,7 @@ function takeBack(item: OpenItem, atoms: bigint): Lot[] {
 }
 
 /** A top-up that is reversed takes its own credit first. */
-function take(item: OpenItem, { category, quoteDigest, seq }: Entry, atoms: bigint): void {
+function take(item: ChangingItem, { category, quoteDigest, seq }: Entry, atoms: bigint): void {
   const { lots } = item;
   const own = category === 'top_up_reversal' ? lots.filter((lot) => lot.quoteDigest === quoteDigest) : [];
   let left = atoms;
@@ -157,8 +210,8 @@ function isCredit(kind: AgedKind): boolean {
   return kind === 'granted_credit' || kind === 'bought_credit';
 }
 
-/** The accounts with balances that age. */
-function kindOf(account: string): AgedKind | undefined {
+/** What an account's balances are as items; undefined if they do not age. */
+export function kindOf(account: string): AgedKind | undefined {
   switch (account) {
     case accounts.refundsDue:
       return 'refund_due';

@@ -1,3 +1,4 @@
+import type { AgedItem } from './aging.ts';
 import { Bookkeeper } from './bookkeeper.ts';
 import { BooksError } from './books-error.ts';
 import type { BooksState } from './books-state.ts';
@@ -24,10 +25,20 @@ export interface BookStep {
 
 export interface BookedStep {
   readonly entries: readonly Entry[];
+  readonly settlements: readonly SettlementChange[];
   /** The `seq` of the events that contradict those before them, and have no entry. */
   readonly unbooked: readonly number[];
   /** Of credit; undefined while no event has said it. */
   readonly currency: string | undefined;
+}
+
+/** A payment whose settlement became unknown, or known, by an event. */
+export interface SettlementChange {
+  readonly seq: number;
+  /** As it was open before. */
+  readonly before: AgedItem | undefined;
+  /** As it is open since. */
+  readonly after: AgedItem | undefined;
 }
 
 /** Whether a bookkeeper reads an event. */
@@ -57,15 +68,19 @@ export function bookStep(
   const bookkeeper = new Bookkeeper(() => true, currency, state);
   for (const event of inOrder(past)) unlessContradicted(() => bookkeeper.recall(event, used.get(event.seq)));
   const entries: Entry[] = [];
+  const settlements: SettlementChange[] = [];
   const unbooked: number[] = [];
   for (const event of events) {
+    const before = bookkeeper.openSettlement(event.stream);
     const isBooked = unlessContradicted(() => {
       const entry = bookkeeper.post(event);
       if (entry) entries.push(entry);
     });
+    const after = bookkeeper.openSettlement(event.stream);
+    if ((before === undefined) !== (after === undefined)) settlements.push({ seq: event.seq, before, after });
     if (!isBooked) unbooked.push(event.seq);
   }
-  return { entries, unbooked, currency };
+  return { entries, settlements, unbooked, currency };
 }
 
 function inOrder(events: readonly RecordedEvent[]): RecordedEvent[] {

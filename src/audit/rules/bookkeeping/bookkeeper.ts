@@ -73,20 +73,24 @@ export class Bookkeeper {
 
   /** The payments whose settlement is not known yet. */
   openSettlements(): AgedItem[] {
-    return [...this.#quotes.list()].flatMap(([name, { payment: open }]) => {
-      if (!open || !isUnsettled(open)) return [];
-      const { payment, token, signedAtoms, startedAt } = open;
-      return {
-        kind: 'settlement' as const,
-        account: undefined,
-        name,
-        counterparty: payment.payer,
-        accountName: undefined,
-        commodity: token,
-        atoms: signedAtoms,
-        since: startedAt,
-      };
-    });
+    return [...this.#quotes.list()].flatMap(([name]) => this.openSettlement(name) ?? []);
+  }
+
+  /** The payment of a quote, if its settlement is not known yet. */
+  openSettlement(name: string): AgedItem | undefined {
+    const open = this.#quotes.find(name)?.payment;
+    if (!open || !isUnsettled(open)) return undefined;
+    const { payment, token, signedAtoms, startedAt } = open;
+    return {
+      kind: 'settlement',
+      account: undefined,
+      name,
+      counterparty: payment.payer,
+      accountName: undefined,
+      commodity: token,
+      atoms: signedAtoms,
+      since: startedAt,
+    };
   }
 
   /**

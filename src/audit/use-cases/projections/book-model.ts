@@ -23,6 +23,7 @@ import {
   readConversions,
   readDebits,
 } from '../../../ledger/store/book-rows.ts';
+import { itemRowsOf } from './open-item-model.ts';
 import { readStreamsUpTo } from '../../../ledger/store/projection.ts';
 
 const ofCredit: ReadonlySet<string> = new Set(typesListing('readModels', 'credit'));
@@ -108,8 +109,7 @@ export async function readBooks(
   const ids = new Set(next.flatMap((event) => (isParted(event) ? event.data.account_id : [])));
   const stored = await readBookState(client, generation, [...ids]);
   const { commodities, payees, credit } = stored;
-  const unknown = currencyCommodity();
-  const currency = commodities.find(({ id, name }) => id === creditId && name !== unknown.name)?.name;
+  const currency = currencyOf(commodities);
   const state = {
     commodities: new Commodities(
       commodities.filter(({ id }) => id !== creditId).map((row) => [row.key, commodityOf(row)]),
@@ -122,11 +122,34 @@ export async function readBooks(
   return { state, currency, ...stored };
 }
 
+function currencyOf(commodities: readonly CommodityRow[]): string | undefined {
+  const unknown = currencyCommodity();
+  return commodities.find(({ id, name }) => id === creditId && name !== unknown.name)?.name;
+}
+
+/**
+ * The commodities of a generation by their ids, and the currency of credit, if an event has said it.
+ * @param given that of credit, where none has
+ */
+export async function readCommodities(
+  client: Pick<pg.Pool, 'query'>,
+  generation: number,
+  given: string | undefined,
+): Promise<{ readonly commodities: ReadonlyMap<number, Commodity>; readonly currency: string | undefined }> {
+  const { commodities: rows } = await readBookState(client, generation, []);
+  const currency = currencyOf(rows);
+  const commodities = new Map(rows.map((row) => [row.id, commodityOf(row)]));
+  commodities.set(creditId, currencyCommodity(currency ?? given));
+  return { commodities, currency };
+}
+
 /** The next step's entries as rows, with what has changed of the books. */
-export function bookRowsOf(
+export async function bookRowsOf(
+  client: Pick<pg.Pool, 'query'>,
+  generation: number,
   books: KnownBooks,
   step: BookStep,
-): { readonly rows: BookRows; readonly unbooked: readonly number[] } {
+): Promise<{ readonly rows: BookRows; readonly unbooked: readonly number[] }> {
   const booked = bookStep(books.state, books.currency, step);
   const places = new Map<string, number>();
   const placeOf = (account: string): number => {
@@ -143,12 +166,17 @@ export function bookRowsOf(
     credit: placeOf(row.credit),
     commodity: ids.get(row.commodity) ?? creditId,
   }));
+  const byId = new Map(commodities.map((row) => [row.id, commodityOf(row)]));
+  const names = { placeOf, commodities: byId };
+  const { items, ended } = await itemRowsOf(client, generation, booked, names);
   const rows = {
     accounts: [...places.keys()],
     postings,
     commodities: changed(commodities, books.commodities),
     payees: changed(payees, books.payees),
     credit: changed(credit, books.credit),
+    items,
+    ended_items: ended,
   };
   return { rows, unbooked: booked.unbooked };
 }
@@ -168,9 +196,9 @@ function textOf(row: object): string {
 /** Entries as postings, with their days. */
 export function postingsOf(
   entries: BookedStep['entries'],
-  { commodities }: BooksState,
+  state: BooksState,
 ): (PostingRow & { readonly day: string })[] {
-  const keys = new Map<Commodity, string>(commodities.list().map(([key, commodity]) => [commodity, key]));
+  const keys = commodityKeys(state);
   return entries.flatMap((entry) =>
     entry.moves.map(({ debit, credit, commodity, atoms }, i) => ({
       seq: entry.seq ?? 0,
@@ -186,8 +214,13 @@ export function postingsOf(
   );
 }
 
+/** The keys of tokens and coins. */
+export function commodityKeys({ commodities }: BooksState): ReadonlyMap<Commodity, string> {
+  return new Map(commodities.list().map(([key, commodity]) => [commodity, key]));
+}
+
 /** Of the currency of credit. Those of tokens and coins begin with their network. */
-const creditKey = 'credit';
+export const creditKey = 'credit';
 
 function quoteNamedBy({ quoteDigest, stream }: Entry): string | null {
   return quoteDigest === undefined || quoteDigest === stream ? null : quoteDigest;

@@ -107,10 +107,19 @@ function kindOf(stream: string): 'chats' | 'transfers' | 'quotes' {
 
 async function bookNext(pool: pg.Pool, read: StepRead) {
   const step = await completeStep(pool, read);
-  return bookRowsOf(await readBooks(pool, read.generation, step), step);
+  const { generation } = read;
+  return bookRowsOf(pool, generation, await readBooks(pool, generation, step), step);
 }
 
-const nothingBooked = { accounts: [], postings: [], commodities: [], payees: [], credit: [] };
+const nothingBooked = {
+  accounts: [],
+  postings: [],
+  commodities: [],
+  payees: [],
+  credit: [],
+  items: [],
+  ended_items: [],
+};
 
 /** Leaves out the next event, which cannot be read. */
 async function passOver(pool: pg.Pool, projection: Projection): Promise<number> {
@@ -156,7 +165,7 @@ export async function projectToHead(ledger: LedgerReader): Promise<void> {
 }
 
 /**
- * Adds postings to a ledger whose read models an earlier version began or moved: builds another generation and activates it, a step at each call.
+ * Adds postings and open items to a ledger whose read models an earlier version began or moved: builds another generation and activates it, a step at each call.
  * The old one is read and kept up until then. The answer: whether there is more to do at once. If the process ends before, another one
  * begins again.
  */
@@ -185,7 +194,7 @@ export interface Rebuilt {
 /**
  * Builds a new generation of the read models from the first event and activates it when it has caught up. The old generation
  * is read until then. Returns the position up to which the new one was built, and how the books of both differ up to the end of the
- * old one: a rebuild is the proof of postings and balances.
+ * old one: a rebuild is the proof of postings, balances and open items.
  */
 export async function rebuildProjections(
   pool: pg.Pool,

@@ -1,13 +1,19 @@
+import type pg from 'pg';
 import {
   type AgedItem,
   agedKinds,
+  listed,
   type AgedKind,
   OpenItems,
   orderItems,
 } from '../../../audit/rules/bookkeeping/aging.ts';
 import type { Commodity } from '../../../base/values/entry.ts';
-import { type BooksOptions, openBooks } from './books.ts';
-import type { LedgerSource } from './source.ts';
+import { openItemOf } from '../../../audit/use-cases/projections/open-item-model.ts';
+import { readCommodities } from '../../../audit/use-cases/projections/book-model.ts';
+import { readAccountNames, readItemsAt, readLastBefore } from '../../../ledger/store/open-items.ts';
+import { withStoredRows } from '../../../ledger/store/stored-rows.ts';
+import { type BooksOptions, openBooks, otherCurrency } from './books.ts';
+import { ExportError, type LedgerSource } from './source.ts';
 
 const dayMs = 86_400_000;
 
@@ -47,11 +53,11 @@ export interface Aging {
 
 /**
  * The items open at a moment, by the time of recording: settlements without an outcome, and the items of the balances. It is
- * made of the entries that journals have, so both say the same.
+ * made of the entries that journals have, so both say the same. Of an export, which is read from its first event.
  * @throws ExportError as {@link openBooks} does
  * @throws BooksError if an event contradicts those before it
  */
-export async function ageBooks(
+export async function ageExport(
   source: LedgerSource,
   asOfMs: number,
   options: Pick<BooksOptions, 'currency'> = {},
@@ -63,8 +69,40 @@ export async function ageBooks(
     if (part.kind === 'entry') open.post(part.entry);
     if (part.kind === 'closing') items.push(...part.openSettlements);
   }
-  const rows = orderItems([...items, ...open.list()]).map((item) => rowOf(item, asOfMs));
-  return { asOfMs, events: books.events, rows, totals: totalsOf(rows) };
+  return agingOf([...items, ...open.list()], asOfMs, books.events);
+}
+
+/**
+ * The same of the ledger in a database, from its read models: they must have reached the moment. The time that it takes follows what is
+ * open, and what was closed since.
+ * @throws ExportError if the read models have no open items yet, or the ledger says another currency of credit
+ */
+export async function ageLedger(
+  pool: pg.Pool,
+  asOfMs: number,
+  { currency: given }: Pick<BooksOptions, 'currency'> = {},
+): Promise<Aging> {
+  return withStoredRows(pool, async (snapshot) => {
+    if (!snapshot.hasPostings)
+      throw new ExportError(
+        'the read models of this ledger have no open items yet: start a gateway, or run `tollbook projections rebuild`',
+      );
+    const { client, generation } = snapshot;
+    const seq = await readLastBefore(client, asOfMs);
+    const { commodities, currency } = await readCommodities(client, generation, given);
+    if (currency !== undefined && given !== undefined && currency !== given)
+      throw new ExportError(otherCurrency(given, currency));
+    const names = await readAccountNames(client, generation);
+    const items = (await readItemsAt(snapshot, seq)).flatMap((row) =>
+      listed({ ...openItemOf(row, commodities), accountName: names.get(row.name) }),
+    );
+    return agingOf(items, asOfMs, seq);
+  });
+}
+
+function agingOf(items: readonly AgedItem[], asOfMs: number, events: number): Aging {
+  const rows = orderItems(items).map((item) => rowOf(item, asOfMs));
+  return { asOfMs, events, rows, totals: totalsOf(rows) };
 }
 
 function rowOf(item: AgedItem, asOfMs: number): AgedRow {

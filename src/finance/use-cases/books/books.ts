@@ -101,7 +101,7 @@ export async function openBooks(
       `the file has no event of ${instantText(period.toMs)} or later, so it may have been exported before the period ended: export the ledger again, or give the time of the export with --exported-at`,
     );
   if (currency !== undefined && given !== undefined && currency !== given)
-    throw new ExportError(`--currency ${given}: the ledger says that its credit is in ${currency}`);
+    throw new ExportError(otherCurrency(given, currency));
   const valuation = rates && { rates, currency: valueCurrency(rates, valueIn) };
   const found = { events, reopened, batches, currency: currency ?? given };
   return {
@@ -117,6 +117,10 @@ export async function openBooks(
       return accountMap ? renamed(parts, accountMap) : parts;
     },
   };
+}
+
+export function otherCurrency(given: string, currency: string): string {
+  return `--currency ${given}: the ledger says that its credit is in ${currency}`;
 }
 
 type SweepData = EventData<'operator_sweep_recorded'>;

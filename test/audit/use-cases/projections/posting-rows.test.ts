@@ -163,7 +163,7 @@ test('a rebuild names the postings and balances that differ from the former ones
   const run = await tollbook(['projections', 'rebuild'], { DATABASE_URL: database.url });
   expect(run.code).toBe(1);
   const [, ...differences] = run.stderr.trim().split('\n').slice(-5);
-  expect(run.stderr).toContain('The former postings or balances were not those of the events');
+  expect(run.stderr).toContain('The former postings, balances or open items were not those of the events');
   expect(differences.map((line) => line.slice(0, 23))).toEqual([
     'only before: posting {"',
     'only now: posting {"seq',

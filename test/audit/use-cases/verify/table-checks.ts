@@ -201,6 +201,7 @@ export const tableChecks: Readonly<Record<string, TableCheck>> = {
   'tollbook.payee': readModel,
   'tollbook.usage_day': readModel,
   'tollbook.posting': readModel,
+  'tollbook.open_item': readModel,
   'tollbook.balance_day': readModel,
   'tollbook.book_account': readModel,
   'tollbook.book_commodity': readModel,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Aging, ageBooks } from '../../../../src/finance/use-cases/books/age-books.ts';
+import { type Aging, ageExport } from '../../../../src/finance/use-cases/books/age-books.ts';
 import { agingText } from '../../../../src/finance/use-cases/books/aging-text.ts';
 import { openFileSource } from '../../../../src/finance/use-cases/books/source.ts';
 import type { RecordedEvent } from '../../../../src/ledger/rules/event.ts';
@@ -15,7 +15,7 @@ const aged =
   /^(?:Assets:(?:Unconfirmed|Receivable:Spends)|Liabilities:(?:Undelivered|RefundsDue|Suspense|PrepaidCredit))\b/;
 
 const agingAt = (file: string, asOfMs: number): Promise<Aging> =>
-  ageBooks(openFileSource(file, Date.now(), asOfMs), asOfMs);
+  ageExport(openFileSource(file, Date.now(), asOfMs), asOfMs);
 
 /** Events with the day on which each was recorded, from the first of January on. */
 function onDays(events: readonly (readonly [day: number, StreamEvent])[]): RecordedEvent[] {

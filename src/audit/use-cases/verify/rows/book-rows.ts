@@ -1,6 +1,17 @@
 import { isTriggeredStream } from '../../../../base/values/triggers/trigger.ts';
 import { type RecordedEvent, typesListing } from '../../../../ledger/rules/event.ts';
-import { bookStep, bookedTypes, typesOfBooksAlone } from '../../../rules/bookkeeping/book-step.ts';
+import { itemKey } from '../../../rules/bookkeeping/aging.ts';
+import {
+  type ItemVersion,
+  itemVersions,
+  touchedItems,
+} from '../../../rules/bookkeeping/open-item-versions.ts';
+import {
+  type BookedStep,
+  bookStep,
+  bookedTypes,
+  typesOfBooksAlone,
+} from '../../../rules/bookkeeping/book-step.ts';
 import { noBooks } from '../../../rules/bookkeeping/books-state.ts';
 import {
   findWrongBalances,
@@ -13,7 +24,16 @@ import {
   type RowSnapshot,
   type WrongRow,
 } from '../../../../ledger/store/stored-rows.ts';
-import { completeStep, dependsOnStream, postingsOf, stateRows } from '../../projections/book-model.ts';
+import { findWrongItems, type NamedItem } from '../../../../ledger/store/open-items.ts';
+import {
+  commodityKeys,
+  completeStep,
+  creditKey,
+  dependsOnStream,
+  postingsOf,
+  stateRows,
+} from '../../projections/book-model.ts';
+import { namedItem } from '../../projections/open-item-model.ts';
 
 /** The types whose events are read one by one, as the projector reads them, and those that are read with their streams. */
 const singleTypes = [...typesListing('readModels', 'credit'), ...typesOfBooksAlone];
@@ -35,6 +55,8 @@ export class BookComparison {
   readonly #state = noBooks();
   #currency: string | undefined;
   #compared = 0;
+  /** How the items that are open, or were used up, are at present. */
+  readonly #items = new Map<string, ItemVersion>();
 
   constructor(snapshot: RowSnapshot, readers: Readers) {
     this.#snapshot = snapshot;
@@ -64,9 +86,31 @@ export class BookComparison {
     const isRead = new Set(whole.map(([first]) => first?.stream));
     const events = found.filter((event) => !dependsOnStream(event) || isRead.has(event.stream));
     const step = await completeStep(client, { generation, after, last, events, streams });
-    const { entries, currency } = bookStep(this.#state, this.#currency, step);
-    this.#currency = currency;
-    return findWrongPostings(this.#snapshot, after, last, postingsOf(entries, this.#state));
+    const booked = bookStep(this.#state, this.#currency, step);
+    this.#currency = booked.currency;
+    const closed = this.#namedItems(this.#keepItems(booked));
+    return [
+      ...(await findWrongPostings(this.#snapshot, after, last, postingsOf(booked.entries, this.#state))),
+      ...(await findWrongItems(this.#snapshot, { afterSeq: after, lastSeq: last }, closed)),
+    ];
+  }
+
+  /** Follows the items through a part of the ledger; returns the versions that ended in it. */
+  #keepItems(booked: BookedStep): ItemVersion[] {
+    const known = touchedItems(booked).flatMap((of) => this.#items.get(itemKey(of)) ?? []);
+    const { ended, added } = itemVersions(known, booked);
+    for (const { known: version } of ended) this.#items.delete(itemKey(version.item.of));
+    for (const version of added)
+      if (version.closed === undefined) this.#items.set(itemKey(version.item.of), version);
+    return [
+      ...ended.map(({ known: version, closed }) => ({ ...version, closed })),
+      ...added.filter(({ closed }) => closed !== undefined),
+    ];
+  }
+
+  #namedItems(versions: readonly ItemVersion[]): NamedItem[] {
+    const keys = commodityKeys(this.#state);
+    return versions.map((version) => namedItem(version, keys.get(version.item.of.commodity) ?? creditKey));
   }
 
   /** Postings before the first event and after the cursor, the balances, and what the next step begins with. */
@@ -84,6 +128,8 @@ export class BookComparison {
     wrong.push(...(await findWrongBookState(snapshot, 'book_commodity', known)));
     wrong.push(...(await findWrongBookState(snapshot, 'book_payee', payees)));
     wrong.push(...(await findWrongBookState(snapshot, 'book_credit', credit)));
+    const present = this.#namedItems([...this.#items.values()]);
+    wrong.push(...(await findWrongItems(snapshot, { exceptUpTo: seq }, present)));
     // sums of postings that are wrong themselves say nothing more
     return wrong.length > 0 ? wrong : findWrongBalances(snapshot);
   }
