@@ -98,6 +98,24 @@ export async function readPassedMoment(pool: pg.Pool): Promise<number> {
   );
 }
 
+/** The last event that was recorded before a moment, in Unix milliseconds; 0 if none was. */
+export async function readLastBefore(pool: pg.Pool, ms: number): Promise<number> {
+  // raw SQL: times never go back in the ledger, so the place is found by halving; an index on the time would cost every append
+  const { rows } = await pool.query<{ last: number }>(
+    `with recursive halving(low, high) as (
+        select 0::bigint, coalesce(max(seq), 0) + 1 from tollbook.event where lane_id = 1
+        union all
+        select case when probe.at < to_timestamp($1::float8 / 1000) then probe.seq else low end,
+          case when probe.at < to_timestamp($1::float8 / 1000) then high else (low + high) / 2 end
+        from halving left join lateral (
+          select seq, at from tollbook.event where lane_id = 1 and seq >= (low + high) / 2 and seq < high order by seq limit 1) probe on true
+        where low + 1 < high)
+      select max(low) as last from halving`,
+    [ms],
+  );
+  return rows[0]?.last ?? 0;
+}
+
 /** A page of leaves, a line each; the next page starts after `last`. Undefined after the last page. */
 export async function readLeafLines(
   pool: pg.Pool,

@@ -187,7 +187,7 @@ export function postingsOf(
 }
 
 /** Of the currency of credit. Those of tokens and coins begin with their network. */
-const creditKey = 'credit';
+export const creditKey = 'credit';
 
 function quoteNamedBy({ quoteDigest, stream }: Entry): string | null {
   return quoteDigest === undefined || quoteDigest === stream ? null : quoteDigest;

@@ -6,7 +6,8 @@ import {
   orderItems,
 } from '../../../audit/rules/bookkeeping/aging.ts';
 import type { Commodity } from '../../../base/values/entry.ts';
-import { type BooksOptions, openBooks } from './books.ts';
+import type { BooksOptions } from './books.ts';
+import { foldBooks } from './folded-books.ts';
 import type { LedgerSource } from './source.ts';
 
 const dayMs = 86_400_000;
@@ -48,22 +49,18 @@ export interface Aging {
 /**
  * The items open at a moment, by the time of recording: settlements without an outcome, and the items of the balances. It is
  * made of the entries that journals have, so both say the same.
- * @throws ExportError as {@link openBooks} does
+ * @throws ExportError as {@link foldBooks} does
  * @throws BooksError if an event contradicts those before it
  */
 export async function ageBooks(
   source: LedgerSource,
   asOfMs: number,
-  options: Pick<BooksOptions, 'currency'> = {},
+  { currency }: Pick<BooksOptions, 'currency'> = {},
 ): Promise<Aging> {
-  const books = await openBooks(source, { fromMs: 0, toMs: asOfMs }, options);
+  const books = await foldBooks(source, { fromMs: 0, toMs: asOfMs }, currency);
   const open = new OpenItems();
-  const items: AgedItem[] = [];
-  for await (const part of books.parts()) {
-    if (part.kind === 'entry') open.post(part.entry);
-    if (part.kind === 'closing') items.push(...part.openSettlements);
-  }
-  const rows = orderItems([...items, ...open.list()]).map((item) => rowOf(item, asOfMs));
+  for await (const part of books.keep()) if (part.kind === 'entry') open.post(part.entry);
+  const rows = orderItems([...books.openSettlements(), ...open.list()]).map((item) => rowOf(item, asOfMs));
   return { asOfMs, events: books.events, rows, totals: totalsOf(rows) };
 }
 
