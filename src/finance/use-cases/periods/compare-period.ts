@@ -21,7 +21,7 @@ export interface Comparison {
  */
 export async function comparePeriod(source: LedgerSource, closed: ClosedPeriod): Promise<Comparison[]> {
   const { size, root } = closed.close.data.head;
-  const now = await rootAt(source, size);
+  const now = await rootAt(source, closed.period, size);
   const head: Comparison =
     now === root
       ? { of: 'head', result: 'same', words: `the first ${size} events` }

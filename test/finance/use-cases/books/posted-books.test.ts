@@ -1,34 +1,23 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Period } from '../../../../src/base/values/period.ts';
-import { type BooksOptions, openBooks } from '../../../../src/finance/use-cases/books/books.ts';
+import {
+  type BooksOptions,
+  type BooksPart,
+  openBooks,
+} from '../../../../src/finance/use-cases/books/books.ts';
 import { writeBooks } from '../../../../src/finance/use-cases/books/format.ts';
 import { type LedgerSource, openDatabaseSource } from '../../../../src/finance/use-cases/books/source.ts';
 import { anyBooks } from '../../../audit/rules/bookkeeping/any-books.ts';
-import { createDatabase, type TestDatabase } from '../../../support/database.ts';
+import { rebuildProjections } from '../../../../src/audit/use-cases/projections/project.ts';
+import { appendAll, appendRefusals } from '../../../support/log.ts';
 import { allEvents } from '../../../support/invariants.ts';
-import { appendAll } from '../../../support/log.ts';
 import { propertyRuns } from '../../../support/property-runs.ts';
 import type { StreamEvent } from '../../../support/synthetic-ledger.ts';
+import { asFile, clockStartMs, ledgerOf } from './posted-ledger.ts';
 import { twoMonths } from './support.ts';
 
-const startMs = Date.parse('2026-01-31T23:52:00Z');
 const euros = { currency: 'EUR' };
-
-/** A ledger whose clock moves on whenever it is read, so that its events are on both sides of the end of a month. */
-async function ledgerOf(events: readonly StreamEvent[]): Promise<TestDatabase> {
-  const database = await createDatabase();
-  await database.asOwner((owner) =>
-    owner.query(`create sequence tollbook.tick; grant usage on sequence tollbook.tick to public;
-      create or replace function tollbook.clock() returns timestamptz language sql volatile
-        as $$ select '${new Date(startMs).toISOString()}'::timestamptz + nextval('tollbook.tick') * interval '10 seconds' $$`),
-  );
-  await appendAll(database, events);
-  return database;
-}
-
-/** The same ledger as a file has it: without postings. */
-const asFile = (source: LedgerSource): LedgerSource => ({ ...source, pool: undefined });
 
 async function partsOf(source: LedgerSource, period: Period, options: BooksOptions = euros) {
   const books = await openBooks(source, period, options);
@@ -65,7 +54,7 @@ describe('books from postings', () => {
       twoMonths().both.map(({ stream, type, data }) => ({ stream, event: { type, data } }) as StreamEvent),
     );
     const source = await openDatabaseSource(database.pool);
-    const ends = [startMs, Date.parse('2026-02-01'), Date.parse('2026-02-01T00:02:05Z'), source.nowMs];
+    const ends = [clockStartMs, Date.parse('2026-02-01'), Date.parse('2026-02-01T00:02:05Z'), source.nowMs];
     for (const [i, toMs] of ends.entries()) {
       const period = { fromMs: ends[i - 1] ?? 0, toMs };
       for (const format of ['csv', 'hledger', 'beancount', 'summary', 'summary-page'] as const) {
@@ -78,4 +67,57 @@ describe('books from postings', () => {
       }
     }
   });
+
+  test('are whole where another generation of the read models takes over while they are read', async () => {
+    const { database, source, period } = await longLedger();
+    const folded = await partsOf(asFile(source), period);
+    const books = await openBooks(source, period, euros);
+    const parts: BooksPart[] = [];
+    for await (const part of books.parts()) {
+      if (parts.length === 2) await rebuildProjections(database.pool, 1_000, () => undefined);
+      parts.push(part);
+    }
+    expect(parts).toEqual(folded.parts);
+  });
+
+  test('are refused where read models have none yet, and of a period that is not over', async () => {
+    const { database, source, period } = await longLedger();
+    const later = { ...period, toMs: source.nowMs + 1 };
+    await expect(openBooks(source, later)).rejects.toThrow(/not complete before it is over/);
+    await database.asOwner((owner) => owner.query('update tollbook.projection set has_postings = false'));
+    await expect(openBooks(source, period)).rejects.toThrow(/the read models have no postings yet/);
+  });
+
+  test.each([
+    ['a posting is edited', 'update tollbook.posting set atoms = atoms + 1 where seq = $1', 'its postings'],
+    ['a posting is removed', 'delete from tollbook.posting where seq = $1', 'its postings'],
+    ['a posting is invented', 'update tollbook.posting set seq = seq + 1 where seq = $1', 'its postings'],
+    [
+      'an amount of credit is edited',
+      `update tollbook.event set data = replace(data, '9000000', '8000000') where seq = $1`,
+      'its postings',
+    ],
+    ['an event is removed', 'delete from tollbook.event where seq = $1', 'is missing'],
+    ['an event cannot be read', `update tollbook.event set data = '{}' where seq = $1`, 'cannot be read'],
+  ])('are refused where %s', async (_, statement, words) => {
+    const { database, source, period } = await longLedger();
+    await partsOf(source, period);
+    const granted = (await allEvents(database.db)).find(({ type }) => type === 'credit_granted')?.seq;
+    await database.asOwner(async (owner) => {
+      await owner.query('set session_replication_role = replica');
+      expect((await owner.query(statement, [granted])).rowCount).toBe(1);
+    });
+    await expect(partsOf(source, period)).rejects.toThrow(words);
+  });
 });
+
+/** More events than are read at once, and the period of all of them. */
+async function longLedger() {
+  const { first, both } = twoMonths();
+  const appends = both.map(({ stream, type, data }) => ({ stream, event: { type, data } }) as StreamEvent);
+  const database = await ledgerOf(appends.slice(0, first.length));
+  await appendRefusals(database, 1_100);
+  await appendAll(database, appends.slice(first.length));
+  const source = await openDatabaseSource(database.pool);
+  return { database, source, period: { fromMs: clockStartMs, toMs: source.nowMs } };
+}
