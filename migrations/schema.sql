@@ -987,7 +987,7 @@ create function tollbook.is_head_needed(p_origin text, p_size bigint, p_at times
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
 create function tollbook.is_refused(p_key bytea, p_now timestamp with time zone) returns boolean language plpgsql stable; -- 8b2a3e45b11a2d17
 create function tollbook.keep_order(p_keys bytea[], p_touched bigint[], p_batch bigint) returns void language plpgsql volatile; -- f9bd02adb62299c8
-create function tollbook.last_event_before(p_moment timestamp with time zone) returns bigint language plpgsql stable; -- 826bc154b3848d68
+create function tollbook.last_event_before(p_moment timestamp with time zone) returns bigint language plpgsql stable; -- 1da050967b086921
 create function tollbook.leaf(p_event tollbook.event) returns bytea language sql stable; -- a2962511808782b0
 create function tollbook.leaf_text(p_event tollbook.event) returns text language sql stable; -- 6449aabc21cf04e8
 create function tollbook.lease_call(p_call_id bigint, p_lease_secs integer, p_max_age_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamp with time zone, traceparent text) language sql volatile security definer; -- cf046be5b514ced3

@@ -230,11 +230,14 @@ declare
   low bigint := 0;
   high bigint;
   middle bigint;
+  probe record;
 begin
   select coalesce(max(seq), 0) + 1 into high from event where lane_id = 1;
   while low + 1 < high loop
     middle := (low + high) / 2;
-    if (select at from event where lane_id = 1 and seq = middle) < p_moment then low := middle; else high := middle; end if;
+    -- an event that somebody removed hides none after it
+    select seq, at into probe from event where lane_id = 1 and seq >= middle and seq < high order by seq limit 1;
+    if found and probe.at < p_moment then low := probe.seq; else high := middle; end if;
   end loop;
   return low;
 end $$;

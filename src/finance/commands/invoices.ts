@@ -15,6 +15,7 @@ import { StatementFold } from '../rules/invoices/statement.ts';
 import type { ClosedPeriod } from '../rules/periods/periods.ts';
 import { invoicePage, statementJson, statementPage } from '../use-cases/invoices/documents.ts';
 import { invoiceNumber, issueInvoice, listInvoices } from '../use-cases/invoices/issue-invoice.ts';
+import { owedBefore } from '../use-cases/invoices/owed-before.ts';
 import { type ClosedEntries, readClosedEntries } from '../use-cases/invoices/read-closed.ts';
 import { invoiceCommands } from '../terminal/invoice-descriptions.ts';
 import { checkPeriodName, readClosed } from '../terminal/period-choice.ts';
@@ -63,8 +64,7 @@ export async function issue(args: readonly string[]): Promise<ExitCode> {
     if (found.kind === 'ended') return found.code;
     const { closed, read } = found;
     const fold = new InvoiceFold(customer, { valuation, tax });
-    for await (const entry of read.entries())
-      if (Date.parse(entry.recordedAt) >= closed.period.fromMs) fold.take(entry);
+    for await (const entry of read.entries()) fold.take(entry);
     const result = fold.finish();
     if (result.kind === 'missing')
       return notDone(`no invoice was issued, because something is missing: ${result.missing.join('; ')}`);
@@ -93,9 +93,12 @@ export async function statement(args: readonly string[]): Promise<ExitCode> {
     const found = await openClosed(pool, positionals, document);
     if (found.kind === 'ended') return found.code;
     const { closed, read } = found;
-    const fold = new StatementFold(customer, closed.period.fromMs);
-    for await (const entry of read.entries()) fold.take(entry);
     const { period } = closed;
+    const fold = new StatementFold(
+      customer,
+      await owedBefore(pool, customer, period.fromMs, document.currency),
+    );
+    for await (const entry of read.entries()) fold.take(entry);
     const written = isPage ? statementPage : statementJson;
     await write(written(fold.finish(), { customer, period }, valuation), out);
     return exitCodes.done;
@@ -139,7 +142,10 @@ async function openClosed(
     const words = `${namedPeriod(closed)} is not as it was closed: somebody has changed events. Run tollbook verify`;
     return { kind: 'ended', code: finding(words) };
   }
-  const code = await refuseUnsealed({ 'require-sealed': true }, { pool }, read.events, verifier);
+  // the close's head is that of the events, so only those after it are compared with the newest one
+  const { size, root } = closed.close.data.head;
+  const since = { size, root: Buffer.from(root, 'base64') };
+  const code = await refuseUnsealed({ 'require-sealed': true }, { pool, since }, read.events, verifier);
   return code === undefined ? { kind: 'closed', closed, read } : { kind: 'ended', code };
 }
 

@@ -38,7 +38,7 @@ export function checkSealedOptions({ input, checkpoint = [], pubkey, ...values }
 export async function refuseUnsealed(
   { 'require-sealed': isRequired, checkpoint = [], pubkey }: SealedValues,
   ledger:
-    | { readonly pool: pg.Pool; readonly since?: Attested | undefined }
+    | { readonly pool: pg.Pool; readonly since?: Pick<Attested, 'size' | 'root'> | undefined }
     | { readonly pool: undefined; readonly source: LedgerSource },
   events: number,
   known?: NoteVerifier,

@@ -133,6 +133,57 @@ const namedPostings = (generation: string, after: string, last: string): string 
     left join tollbook.book_commodity commodity on commodity.generation = ${generation} and commodity.id = posting.commodity
     where posting.generation = ${generation} and posting.seq > ${after} and posting.seq <= ${last}`;
 
+/** The postings of the events after one up to another, in order. */
+export async function readPostings(
+  client: Client,
+  generation: number,
+  afterSeq: number,
+  lastSeq: number,
+): Promise<PostingRow[]> {
+  const { rows } = await client.query<PostingRow>({
+    name: 'read_postings',
+    text: `${namedPostings('$1', '$2', '$3')} order by posting.seq, posting.leg`,
+    values: [generation, afterSeq, lastSeq],
+  });
+  return rows;
+}
+
+/** What an account has of a commodity: debits less credits, as decimal text. */
+export interface BalanceRow {
+  readonly account: string;
+  /** The key of its commodity. */
+  readonly commodity: string;
+  readonly atoms: string;
+}
+
+/**
+ * The balances, without those of 0, of a day's first moment and then of the postings of the events after one up to another. `day` is
+ * `YYYY-MM-DD` (UTC). Its cost follows the accounts and the days before, not the postings.
+ */
+export async function readBalances(
+  client: Client,
+  generation: number,
+  day: string,
+  afterSeq: number,
+  lastSeq: number,
+): Promise<BalanceRow[]> {
+  const { rows } = await client.query<BalanceRow>(
+    `select account.name as account, commodity.key as commodity, sum(debits - credits)::text as atoms
+      from (
+        select account, commodity, debits, credits from tollbook.balance_day where generation = $1 and day < $2
+        union all
+        select side.account, posting.commodity, side.debits, side.credits from tollbook.posting
+        cross join lateral (values (posting.debit, posting.atoms, 0::numeric), (posting.credit, 0, posting.atoms)) side(account, debits, credits)
+        where posting.generation = $1 and posting.seq > $3 and posting.seq <= $4
+      ) summed
+      join tollbook.book_account account on account.generation = $1 and account.id = summed.account
+      join tollbook.book_commodity commodity on commodity.generation = $1 and commodity.id = summed.commodity
+      group by 1, 2 having sum(debits) <> sum(credits)`,
+    [generation, day, afterSeq, lastSeq],
+  );
+  return rows;
+}
+
 /** The first postings within a part of the ledger that differ from these, or are missing, or belong to no event. */
 export async function findWrongPostings(
   { client, generation }: RowSnapshot,

@@ -98,6 +98,15 @@ export async function readPassedMoment(pool: pg.Pool): Promise<number> {
   );
 }
 
+/** The last event that was recorded before a moment, in Unix milliseconds; 0 if none was. */
+export async function readLastBefore(client: Pick<pg.Pool, 'query'>, ms: number): Promise<number> {
+  const { rows } = await client.query<{ seq: number }>(
+    'select tollbook.last_event_before(to_timestamp($1::float8 / 1000)) as seq',
+    [ms],
+  );
+  return rows[0]?.seq ?? 0;
+}
+
 /** A page of leaves, a line each; the next page starts after `last`. Undefined after the last page. */
 export async function readLeafLines(
   pool: pg.Pool,

@@ -130,15 +130,3 @@ export async function findWrongItems(
   );
   return rows;
 }
-
-/**
- * The last event that was recorded before a moment (Unix milliseconds); 0 if there is none. Times never go back in the ledger: found by
- * halving, as an index on the time would cost every append.
- */
-export async function readLastBefore(client: Client, moment: number): Promise<number> {
-  const { rows } = await client.query<{ seq: number }>(
-    'select tollbook.last_event_before(to_timestamp($1::float8 / 1000)) as seq',
-    [moment],
-  );
-  return rows[0]?.seq ?? 0;
-}

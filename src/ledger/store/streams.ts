@@ -80,6 +80,13 @@ export async function readLastEvent(pool: pg.Pool, stream: string): Promise<Reco
   return last;
 }
 
+/** The first event of each of these streams that has one. */
+export function readFirstEvents(pool: pg.Pool, streams: readonly string[]): Promise<RecordedEvent[]> {
+  return decoded(
+    leavesIn(queriesOn(pool)).where('version', '=', 1).where('stream', 'in', streams.map(streamKey)),
+  );
+}
+
 /** Up to `limit` events of a stream, the latest first; those before a version if one is given. */
 export function readLatestEvents(
   pool: pg.Pool,

@@ -257,6 +257,17 @@ async function listEvents(
   );
 }
 
+/** The operators' records of sweeps up to an event, in any order. */
+export async function readSweepsUpTo(
+  pool: pg.Pool,
+  lastSeq: number,
+): Promise<EventOf<'operator_sweep_recorded'>[]> {
+  const events = await decoded(
+    leavesIn(queriesOn(pool)).where(isOfStreams('sweep:')).where('seq', '<=', lastSeq),
+  );
+  return events.filter((event) => event.type === 'operator_sweep_recorded');
+}
+
 /** The streams whose names begin so; the beginning ends with a colon. */
 export async function listStreams(pool: pg.Pool, beginning: string): Promise<string[]> {
   const rows = await queriesOn(pool)

@@ -17,7 +17,7 @@ import {
 export interface BookStep {
   /** Earlier events of the quotes, transfers and completions that change, with the conversions of those quotes. In any order. */
   readonly past: readonly RecordedEvent[];
-  /** The parts that captures among them used, by `seq`: of completions whose cost is corrected. */
+  /** The parts of credit that events moved, by `seq`: of captures whose cost is corrected, and of next events that have postings. */
   readonly used: ReadonlyMap<number, CreditParts>;
   /** Of {@link bookedTypes}, with no gap, and the quotes of those. In any order. */
   readonly next: readonly RecordedEvent[];
@@ -73,7 +73,7 @@ export function bookStep(
   for (const event of events) {
     const before = bookkeeper.openSettlement(event.stream);
     const isBooked = unlessContradicted(() => {
-      const entry = bookkeeper.post(event);
+      const entry = bookkeeper.post(event, used.get(event.seq));
       if (entry) entries.push(entry);
     });
     const after = bookkeeper.openSettlement(event.stream);

@@ -95,9 +95,10 @@ export class Bookkeeper {
 
   /**
    * The next event's entry; undefined if no money moves.
+   * @param used the parts of credit that it moved, if they are known: else the given state decides
    * @throws BooksError if it contradicts the events before it
    */
-  post(event: RecordedEvent): Entry | undefined {
+  post(event: RecordedEvent, used?: CreditParts): Entry | undefined {
     this.#quotes.tick(Date.parse(event.at));
     // no payer paid for the call of a trigger
     if (!hasAspect(event, 'bookkeeping') || isTriggeredStream(event.stream)) return undefined;
@@ -138,12 +139,12 @@ export class Bookkeeper {
         return this.#bookCost(event);
       case 'credit_topped_up':
       case 'credit_reversed':
-        return this.#convert(event);
+        return this.#convert(event, used);
       case 'credit_granted':
       case 'credit_captured':
       case 'credit_corrected':
       case 'credit_expired':
-        return this.#moveCredit(event);
+        return this.#moveCredit(event, used);
       case 'spend_earned':
       case 'spend_paid_out':
       case 'spend_failed':
@@ -269,7 +270,10 @@ export class Bookkeeper {
   }
 
   /** Bought credit: converts the amount owed for the payment, or reverses the conversion. */
-  #convert(event: EventOf<'credit_topped_up' | 'credit_reversed'>): Entry | undefined {
+  #convert(
+    event: EventOf<'credit_topped_up' | 'credit_reversed'>,
+    used: CreditParts | undefined,
+  ): Entry | undefined {
     const { account_id, quote_digest: quoteDigest } = event.data;
     const { quote, moves, payment } = this.#convertQuote(event);
     const of = {
@@ -280,7 +284,7 @@ export class Bookkeeper {
       accountName: this.#accountNames.get(account_id),
     };
     const category = event.type === 'credit_topped_up' ? 'top_up' : 'top_up_reversal';
-    return entryOf(event, category, [...moves, ...this.#creditMoves(event)], of);
+    return entryOf(event, category, [...moves, ...this.#creditMoves(event, used)], of);
   }
 
   #convertQuote(event: EventOf<'credit_topped_up' | 'credit_reversed'>) {
@@ -346,18 +350,19 @@ export class Bookkeeper {
 
   #moveCredit(
     event: EventOf<'credit_granted' | 'credit_captured' | 'credit_corrected' | 'credit_expired'>,
+    used: CreditParts | undefined,
   ): Entry | undefined {
     const counterparty = `account:${event.data.account_id}`;
-    return entryOf(event, creditCategories[event.type], this.#creditMoves(event), {
+    return entryOf(event, creditCategories[event.type], this.#creditMoves(event, used), {
       counterparty,
       accountName: this.#accountNames.get(event.data.account_id),
       memo: this.#chatOf(event)?.model,
     });
   }
 
-  #creditMoves(event: PartedEvent): Move[] {
+  #creditMoves(event: PartedEvent, used: CreditParts | undefined): Move[] {
     const chat = this.#chatOf(event);
-    const parts = this.#state.credit.apply(event, chat?.isRecovered ?? false);
+    const parts = used ?? this.#state.credit.apply(event, chat?.isRecovered ?? false);
     return creditMoves(event, parts, chat?.model, this.#currency);
   }
 

@@ -9,6 +9,7 @@ import {
   splitHashes,
   type TreeNode,
 } from '../../../base/values/log/merkle.ts';
+import { DamagedLedgerError } from '../../../ledger/store/export.ts';
 import type { TreeHead } from '../../../base/values/log/checkpoint.ts';
 import { placeOf, TileTree, tileWidth } from '../../../base/values/log/tiles.ts';
 import { type LogTip, readLeafHashes, readTiles, type StoredHead } from '../../store/log.ts';
@@ -125,6 +126,27 @@ export async function rootOfFirst(
   const edge = RightEdge.from(tree.size, tree.edge);
   await appendEvents(pool, edge, size);
   return edge.root();
+}
+
+/**
+ * The root of the first `size` events, sealed or not: from the stored hashes up to an event, and from the bytes of the events after it. So
+ * whoever knows the root learns that the events after it are those of the root. Without stored hashes every event is read. Undefined if an
+ * event is missing.
+ */
+export async function rootAfter(pool: pg.Pool, after: number, size: number): Promise<Buffer | undefined> {
+  try {
+    const edge = await edgeFromTiles(pool, Math.min(after, size)).catch(withoutTiles);
+    await appendEvents(pool, edge, size);
+    return edge.root();
+  } catch (error) {
+    if (error instanceof DamagedLedgerError) return undefined;
+    throw error;
+  }
+}
+
+function withoutTiles(error: unknown): RightEdge {
+  if (error instanceof RangeError) return new RightEdge();
+  throw error;
 }
 
 /**

@@ -32,13 +32,14 @@ import { usageChanges } from './usage-model.ts';
 
 const readAtOnce = 1_000;
 const sweptAtOnce = 10_000;
-const types = {
+/** The types of events that change each of the read models. */
+export const projectedTypes = {
   payments: typesListing('readModels', 'payments'),
   credit: typesListing('readModels', 'credit'),
   usage: typesListing('readModels', 'usage'),
   books: typesOfBooksAlone,
-};
-const creditTypes: ReadonlySet<string> = new Set(types.credit);
+} as const;
+const creditTypes: ReadonlySet<string> = new Set(projectedTypes.credit);
 
 export interface ProjectOptions {
   /** By default the active one. */
@@ -71,7 +72,7 @@ async function project(
   max: number,
   memory: StreamMemory,
 ): Promise<number> {
-  const next = await readNext(pool, projection.seq, max, types);
+  const next = await readNext(pool, projection.seq, max, projectedTypes);
   if (!next) return 0;
   const { last } = next;
   const events = next.leaves.map(decodeLeaf);

@@ -1,4 +1,4 @@
-import { Balances, type Balance, type Entry, type Move } from '../../../base/values/entry.ts';
+import { Balances, type Balance, type Commodity, type Entry, type Move } from '../../../base/values/entry.ts';
 import { customerOf } from '../../../audit/rules/bookkeeping/tax.ts';
 
 /** A change of what the operator owes a customer. */
@@ -19,22 +19,29 @@ export interface Statement {
   readonly closing: readonly Balance[];
 }
 
-/** A customer's statement so far. Take every entry of the ledger, in order, up to the end of the period. */
+/** An amount that is owed to a customer at a moment. */
+export interface OwedAmount {
+  readonly account: string;
+  readonly commodity: Commodity;
+  readonly atoms: bigint;
+}
+
+/** A customer's statement so far: from what was owed when the period began, take every entry of the period, in order. */
 export class StatementFold {
   readonly #customer: string;
-  readonly #fromMs: number;
   readonly #owed = new Balances();
   readonly #lines: StatementLine[] = [];
-  #opening: readonly Balance[] | undefined;
+  readonly #opening: readonly Balance[];
+  /** By name: what was owed before and the entries were read apart. */
+  readonly #commodities = new Map<string, Commodity>();
 
-  constructor(customer: string, fromMs: number) {
+  constructor(customer: string, opening: Iterable<OwedAmount>) {
     this.#customer = customer;
-    this.#fromMs = fromMs;
+    for (const { account, commodity, atoms } of opening) this.#add(account, commodity, atoms);
+    this.#opening = this.#list();
   }
 
   take(entry: Entry): void {
-    const isOfPeriod = Date.parse(entry.recordedAt) >= this.#fromMs;
-    if (isOfPeriod) this.#opening ??= this.#list();
     for (const move of entry.moves) {
       if (customerOf(entry, move) !== this.#customer) continue;
       for (const [account, atoms] of [
@@ -42,15 +49,21 @@ export class StatementFold {
         [move.debit, -move.atoms],
       ] as const) {
         if (!account.startsWith('Liabilities:')) continue;
-        this.#owed.add(account, move.commodity, atoms);
+        this.#add(account, move.commodity, atoms);
         const { category: what, recordedAt: at, quoteDigest, transaction } = entry;
-        if (isOfPeriod) this.#lines.push({ at, what, reference: quoteDigest ?? transaction, move, atoms });
+        this.#lines.push({ at, what, reference: quoteDigest ?? transaction, move, atoms });
       }
     }
   }
 
   finish(): Statement {
-    return { opening: this.#opening ?? this.#list(), lines: this.#lines, closing: this.#list() };
+    return { opening: this.#opening, lines: this.#lines, closing: this.#list() };
+  }
+
+  #add(account: string, commodity: Commodity, atoms: bigint): void {
+    const known = this.#commodities.get(commodity.name) ?? commodity;
+    this.#commodities.set(commodity.name, known);
+    this.#owed.add(account, known, atoms);
   }
 
   #list(): Balance[] {

@@ -10,9 +10,12 @@ import {
 import type { Commodity } from '../../../base/values/entry.ts';
 import { openItemOf } from '../../../audit/use-cases/projections/open-item-model.ts';
 import { readCommodities } from '../../../audit/use-cases/projections/book-model.ts';
-import { readAccountNames, readItemsAt, readLastBefore } from '../../../ledger/store/open-items.ts';
+import { readLastBefore } from '../../../ledger/store/export.ts';
+import { readAccountNames, readItemsAt } from '../../../ledger/store/open-items.ts';
 import { withStoredRows } from '../../../ledger/store/stored-rows.ts';
-import { type BooksOptions, openBooks, otherCurrency } from './books.ts';
+import type { BooksOptions } from './books.ts';
+import { foldBooks } from './folded-books.ts';
+import { creditCurrency } from './kept-books.ts';
 import { ExportError, type LedgerSource } from './source.ts';
 
 const dayMs = 86_400_000;
@@ -54,22 +57,18 @@ export interface Aging {
 /**
  * The items open at a moment, by the time of recording: settlements without an outcome, and the items of the balances. It is
  * made of the entries that journals have, so both say the same. Of an export, which is read from its first event.
- * @throws ExportError as {@link openBooks} does
+ * @throws ExportError as {@link foldBooks} does
  * @throws BooksError if an event contradicts those before it
  */
 export async function ageExport(
   source: LedgerSource,
   asOfMs: number,
-  options: Pick<BooksOptions, 'currency'> = {},
+  { currency }: Pick<BooksOptions, 'currency'> = {},
 ): Promise<Aging> {
-  const books = await openBooks(source, { fromMs: 0, toMs: asOfMs }, options);
+  const books = await foldBooks(source, { fromMs: 0, toMs: asOfMs }, currency);
   const open = new OpenItems();
-  const items: AgedItem[] = [];
-  for await (const part of books.parts()) {
-    if (part.kind === 'entry') open.post(part.entry);
-    if (part.kind === 'closing') items.push(...part.openSettlements);
-  }
-  return agingOf([...items, ...open.list()], asOfMs, books.events);
+  for await (const part of books.keep()) if (part.kind === 'entry') open.post(part.entry);
+  return agingOf([...books.openSettlements(), ...open.list()], asOfMs, books.events);
 }
 
 /**
@@ -90,8 +89,7 @@ export async function ageLedger(
     const { client, generation } = snapshot;
     const seq = await readLastBefore(client, asOfMs);
     const { commodities, currency } = await readCommodities(client, generation, given);
-    if (currency !== undefined && given !== undefined && currency !== given)
-      throw new ExportError(otherCurrency(given, currency));
+    creditCurrency(currency, given);
     const names = await readAccountNames(client, generation);
     const items = (await readItemsAt(snapshot, seq)).flatMap((row) =>
       listed({ ...openItemOf(row, commodities), accountName: names.get(row.name) }),

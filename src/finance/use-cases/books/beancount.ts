@@ -1,6 +1,6 @@
 import { decimalText, type Balance, type Commodity } from '../../../base/values/entry.ts';
 import { periodName, spanText } from '../../../base/values/period.ts';
-import type { EntryPart } from './books.ts';
+import type { EntryPart } from './kept-books.ts';
 import { type JournalPosting, type JournalStyle, entryTags } from './journal.ts';
 import { ExportError } from './source.ts';
 

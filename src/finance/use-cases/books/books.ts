@@ -1,9 +1,7 @@
-import type { AgedItem } from '../../../audit/rules/bookkeeping/aging.ts';
 import type { AccountMap } from '../../../base/values/account-map.ts';
 import type { TaxTerms } from '../../../base/values/accounting.ts';
 import { accounts } from '../../../audit/rules/bookkeeping/account.ts';
 import { type Balance, Balances, type Entry, type Commodity } from '../../../base/values/entry.ts';
-import { ReopenedQuotes, type SkimmedEvent } from '../../../audit/rules/bookkeeping/reopened-quotes.ts';
 import {
   findCurrency,
   type Rates,
@@ -11,30 +9,17 @@ import {
   type Valuation,
   valueOf,
 } from '../../../audit/rules/bookkeeping/rates.ts';
-import { Bookkeeper } from '../../../audit/rules/bookkeeping/bookkeeper.ts';
-import { currencyIn } from '../../../audit/rules/bookkeeping/commodity.ts';
-import { decodeLeaf, type EventData, type RecordedEvent } from '../../../ledger/rules/event.ts';
-import { instantText, type Period } from '../../../base/values/period.ts';
-import { PayoutBatches, sweepName } from './payout-batches.ts';
+import { instantText, type Period, periodName } from '../../../base/values/period.ts';
+import { foldBooks } from './folded-books.ts';
+import type { EntryPart, KeptPart } from './kept-books.ts';
+import { readPostedBooks } from './posted-books.ts';
 import { ExportError, type LedgerSource } from './source.ts';
-
-export interface EntryPart {
-  readonly kind: 'entry';
-  readonly entry: Entry;
-  /** The sweep that is this entry, or that carried its payment away; undefined if none was recorded before the period's end. */
-  readonly payoutBatch: string | undefined;
-}
 
 /** The books of a period, in this order: how they open, every entry, how they close. */
 export type BooksPart =
   | { readonly kind: 'opening'; readonly balances: readonly Balance[] }
   | EntryPart
-  | {
-      readonly kind: 'closing';
-      readonly balances: readonly Balance[];
-      /** The payments without an outcome, which no balance has. */
-      readonly openSettlements: readonly AgedItem[];
-    };
+  | { readonly kind: 'closing'; readonly balances: readonly Balance[] };
 
 export interface BooksOptions {
   readonly rates?: Rates | undefined;
@@ -50,7 +35,7 @@ export interface BooksOptions {
   readonly continuedAtMs?: number | undefined;
 }
 
-/** The books of a period. The ledger was read once already, so its errors are known before anything is written. */
+/** The books of a period. */
 export interface Books {
   readonly period: Period;
   /** Where a journal begins that continues those of the year, which began with the period; undefined for a journal by itself. */
@@ -76,68 +61,27 @@ export interface Books {
 export async function openBooks(
   source: LedgerSource,
   period: Period,
-  { rates, valueIn, currency: given, continuedAtMs, accountMap, tax }: BooksOptions = {},
+  { rates, valueIn, currency, continuedAtMs, accountMap, tax }: BooksOptions = {},
 ): Promise<Books> {
-  const reopened = new ReopenedQuotes();
-  const batches = new PayoutBatches();
-  let currency: string | undefined;
-  let events = 0;
-  let hasPassed = false;
-  for await (const leaf of leavesOf(source)) {
-    const { seq, at, ...event } = skim(leaf);
-    hasPassed = Date.parse(at) >= period.toMs;
-    if (hasPassed) break;
-    events += 1;
-    if (seq !== events)
-      throw new ExportError(
-        `event ${seq} is in the place of event ${events}: books need every event from the first on, without gaps`,
-      );
-    reopened.skim(event);
-    if (event.type === 'operator_sweep_recorded') batches.take(event.data as SweepData);
-    currency ??= currencyIn(event);
-  }
-  if (!hasPassed && !source.isCompleteTo(period.toMs))
-    throw new ExportError(
-      `the file has no event of ${instantText(period.toMs)} or later, so it may have been exported before the period ended: export the ledger again, or give the time of the export with --exported-at`,
-    );
-  if (currency !== undefined && given !== undefined && currency !== given)
-    throw new ExportError(otherCurrency(given, currency));
+  if (source.pool && !source.isCompleteTo(period.toMs))
+    throw new ExportError(`the books of ${periodName(period)} are not complete before it is over`);
+  const kept = source.pool
+    ? await readPostedBooks(source.pool, period, currency)
+    : await foldBooks(source, period, currency);
   const valuation = rates && { rates, currency: valueCurrency(rates, valueIn) };
-  const found = { events, reopened, batches, currency: currency ?? given };
   return {
     period,
     continuedAtMs,
-    events,
+    events: kept.events,
     rates,
     valuation,
     accountMap,
     tax,
     parts: () => {
-      const parts = keepBooks(source, period, rates, found);
+      const parts = partsOf(kept.keep(), period, rates);
       return accountMap ? renamed(parts, accountMap) : parts;
     },
   };
-}
-
-export function otherCurrency(given: string, currency: string): string {
-  return `--currency ${given}: the ledger says that its credit is in ${currency}`;
-}
-
-type SweepData = EventData<'operator_sweep_recorded'>;
-
-/** What a first pass over the ledger finds out. */
-interface FirstPass {
-  /** The events before the end of the period. */
-  readonly events: number;
-  readonly reopened: ReopenedQuotes;
-  readonly batches: PayoutBatches;
-  /** That of credit. */
-  readonly currency: string | undefined;
-}
-
-function batchOf(event: RecordedEvent, { payment }: Entry, batches: PayoutBatches): string | undefined {
-  if (event.type === 'operator_sweep_recorded') return sweepName(event.data);
-  return payment?.place && batches.of({ ...payment, ...payment.place });
 }
 
 function valueCurrency(rates: Rates, given: string | undefined): string {
@@ -146,39 +90,27 @@ function valueCurrency(rates: Rates, given: string | undefined): string {
   throw new ExportError(unclearCurrency(rates));
 }
 
-async function* keepBooks(
-  source: LedgerSource,
+async function* partsOf(
+  kept: AsyncIterable<KeptPart>,
   period: Period,
   rates: Rates | undefined,
-  { events, reopened, batches, currency }: FirstPass,
 ): AsyncGenerator<BooksPart> {
-  const bookkeeper = new Bookkeeper((digest) => reopened.has(digest), currency);
   let balances = new Balances();
-  let isOpen = false;
-  const open = (): BooksPart => {
-    isOpen = true;
-    balances = openingOf(balances);
-    return { kind: 'opening', balances: balances.list() };
-  };
-  let nowMs = 0;
-  let remaining = events;
-  for await (const leaf of leavesOf(source)) {
-    if (remaining-- === 0) break;
-    const event = decode(leaf);
-    nowMs = Math.max(nowMs, Date.parse(event.at));
-    if (!isOpen && nowMs >= period.fromMs) yield open();
-    const entry = bookkeeper.post(event);
-    if (!entry) continue;
-    for (const move of entry.moves) balances.post(move);
-    if (isOpen) yield { kind: 'entry', entry, payoutBatch: batchOf(event, entry, batches) };
+  for await (const part of kept) {
+    if (part.kind === 'balances') {
+      balances = openingOf(part.balances);
+      yield { kind: 'opening', balances: balances.list() };
+    } else {
+      for (const move of part.entry.moves) balances.post(move);
+      yield part;
+    }
   }
-  if (!isOpen) yield open();
   const closing = rates && closeConversion(balances, period, rates);
   if (closing) {
     for (const move of closing.moves) balances.post(move);
     yield { kind: 'entry', entry: closing, payoutBatch: undefined };
   }
-  yield { kind: 'closing', balances: balances.list(), openSettlements: bookkeeper.openSettlements() };
+  yield { kind: 'closing', balances: balances.list() };
 }
 
 async function* renamed(parts: AsyncIterable<BooksPart>, map: AccountMap): AsyncGenerator<BooksPart> {
@@ -204,37 +136,6 @@ function openingOf(before: Balances): Balances {
 
 function isOfOnePeriod(account: string): boolean {
   return account.startsWith('Income:') || account.startsWith('Expenses:') || account === accounts.conversion;
-}
-
-async function* leavesOf(source: LedgerSource): AsyncGenerator<Buffer> {
-  for await (const leaves of source.leaves()) yield* leaves;
-}
-
-type Skimmed = SkimmedEvent & { readonly seq: number; readonly at: string };
-
-function skim(leaf: Buffer): Skimmed {
-  let read: Partial<Skimmed> | null = null;
-  try {
-    read = JSON.parse(leaf.toString('utf8')) as Partial<Skimmed> | null;
-  } catch {
-    // reported below
-  }
-  if (typeof read?.at !== 'string' || typeof read.seq !== 'number' || typeof read.data !== 'object')
-    throw new ExportError(
-      'the input has a line that is not an event: give a file made by tollbook export --format jsonl',
-    );
-  return read as Skimmed;
-}
-
-function decode(leaf: Buffer): RecordedEvent {
-  try {
-    return decodeLeaf(leaf);
-  } catch (error) {
-    const { seq } = skim(leaf);
-    throw new ExportError(`event ${seq} cannot be read: run tollbook verify to find out why`, {
-      cause: error,
-    });
-  }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type Balance, decimalText, type Commodity } from '../../../base/values/entry.ts';
 import { spanText } from '../../../base/values/period.ts';
-import type { EntryPart } from './books.ts';
+import type { EntryPart } from './kept-books.ts';
 import { type JournalPosting, type JournalStyle, entryTags } from './journal.ts';
 
 /** A journal that `hledger check --strict` accepts by itself. Balances are asserted. */

@@ -5,7 +5,8 @@ import { currencyCommodity } from '../../../audit/rules/bookkeeping/commodity.ts
 import type { Rate, Rates } from '../../../audit/rules/bookkeeping/rates.ts';
 import type { Period } from '../../../base/values/period.ts';
 import { utc } from '../../../base/values/time-zone.ts';
-import type { Books, BooksPart, EntryPart } from './books.ts';
+import type { Books, BooksPart } from './books.ts';
+import type { EntryPart } from './kept-books.ts';
 
 /** One line of a transaction: above 0 a debit. */
 export interface JournalPosting {

@@ -1,3 +1,4 @@
+import type { Entry } from '../../../base/values/entry.ts';
 import type { EventData } from '../../../ledger/rules/event.ts';
 
 /** A token at a payee, and a place on its chain. */
@@ -15,9 +16,18 @@ interface Sweep {
   readonly name: string;
 }
 
-/** The name of a sweep: its transaction and log. */
-export function sweepName({ transaction, log_index }: { transaction: string; log_index: number }): string {
-  return `${transaction}:${log_index}`;
+/** The name of a sweep. */
+function sweepName(transaction: string | undefined, logIndex: number | undefined): string {
+  return `${transaction}:${logIndex}`;
+}
+
+/** The sweep that is this entry, or that moved its payment; undefined if none did. */
+export function batchOf(
+  { category, transaction, logIndex, payment }: Entry,
+  batches: PayoutBatches,
+): string | undefined {
+  if (category === 'sweep') return sweepName(transaction, logIndex);
+  return payment?.place && batches.of({ ...payment, ...payment.place });
 }
 
 /**
@@ -31,7 +41,11 @@ export class PayoutBatches {
   take(data: EventData<'operator_sweep_recorded'>): void {
     const { network, asset, pay_to: payTo, block_number, log_index: logIndex } = data;
     const key = `${network}/${asset}/${payTo}`;
-    const sweep = { blockNumber: BigInt(block_number), logIndex, name: sweepName(data) };
+    const sweep = {
+      blockNumber: BigInt(block_number),
+      logIndex,
+      name: sweepName(data.transaction, logIndex),
+    };
     const known = this.#sweeps.get(key);
     if (known) known.push(sweep);
     else this.#sweeps.set(key, [sweep]);

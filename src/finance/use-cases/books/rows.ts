@@ -3,7 +3,8 @@ import { type Valuation, valueDecimals } from '../../../audit/rules/bookkeeping/
 import { type Tax, taxIn, taxOf } from '../../../audit/rules/bookkeeping/tax.ts';
 import type { TaxTerms } from '../../../base/values/accounting.ts';
 import { decimalText, type Entry, type Move } from '../../../base/values/entry.ts';
-import type { Books, EntryPart } from './books.ts';
+import type { Books } from './books.ts';
+import type { EntryPart } from './kept-books.ts';
 import type { Period } from '../../../base/values/period.ts';
 import { utc } from '../../../base/values/time-zone.ts';
 

@@ -11,6 +11,8 @@ export class ExportError extends Error {
 export interface LedgerSource {
   /** The current time by the clock of this source, in Unix milliseconds. */
   readonly nowMs: number;
+  /** The database that it is, whose postings are read; undefined for a file. */
+  readonly pool: pg.Pool | undefined;
   /** All leaves in order, in batches. */
   leaves(): AsyncIterable<readonly Buffer[]>;
   /** Whether all events before `toMs` are included. Call it after reading all leaves. */
@@ -25,6 +27,7 @@ export async function openDatabaseSource(pool: pg.Pool): Promise<LedgerSource> {
   const { last } = await readExportEnd(pool);
   return {
     nowMs,
+    pool,
     isCompleteTo: (toMs) => toMs <= nowMs,
     async *leaves() {
       for (let after = 0; ;) {
@@ -44,6 +47,7 @@ export async function openDatabaseSource(pool: pg.Pool): Promise<LedgerSource> {
 export function openFileSource(file: string, nowMs: number, exportedAtMs = -Infinity): LedgerSource {
   return {
     nowMs,
+    pool: undefined,
     isCompleteTo: (toMs) => toMs <= exportedAtMs,
     leaves: () =>
       leavesInFile(

@@ -5,7 +5,7 @@ import { openBooks } from '../books/books.ts';
 import { openDatabaseSource } from '../books/source.ts';
 import { rootAt } from '../periods/pins.ts';
 
-/** The entries up to the end of a closed period, of a ledger that is the one that was closed. */
+/** The entries of a closed period, of a ledger that is the one that was closed. */
 export interface ClosedEntries {
   readonly kind: 'entries';
   /** The events before the end of the period. */
@@ -14,7 +14,8 @@ export interface ClosedEntries {
 }
 
 /**
- * Reads the ledger of a closed period. `not_as_closed` if the events up to the head of the close are not those that were closed.
+ * Reads the entries of a closed period. `not_as_closed` if the events from its beginning to the head of the close are not those that were
+ * closed.
  * @param currency that of credit, for a ledger that does not say it
  * @throws ExportError if the ledger is incomplete
  */
@@ -25,8 +26,8 @@ export async function readClosedEntries(
 ): Promise<ClosedEntries | { readonly kind: 'not_as_closed' }> {
   const source = await openDatabaseSource(pool);
   const { size, root } = close.data.head;
-  if ((await rootAt(source, size)) !== root) return { kind: 'not_as_closed' };
-  const books = await openBooks(source, { ...period, fromMs: 0 }, { currency });
+  if ((await rootAt(source, period, size)) !== root) return { kind: 'not_as_closed' };
+  const books = await openBooks(source, period, { currency });
   return {
     kind: 'entries',
     events: books.events,

@@ -69,7 +69,7 @@ export async function closePeriod(
       'report_too_old',
       `the reconciliation read ${size} events, and the period has events up to ${events}: reconcile again`,
     );
-  if ((await rootAt(source, size)) !== root)
+  if ((await rootAt(source, period, size)) !== root)
     return refused(
       'other_ledger',
       `the first ${size} events of this ledger are not those that the reconciliation read: run tollbook verify`,

@@ -1,3 +1,4 @@
+import { BooksError } from '../../../audit/rules/bookkeeping/books-error.ts';
 import type { LedgerSource } from '../books/source.ts';
 import { type BookFormat, bookFormats, formatsEdition } from '../../../base/values/format.ts';
 import type { ClosedPeriod } from '../../rules/periods/periods.ts';
@@ -20,7 +21,7 @@ export interface Comparison {
  */
 export async function comparePeriod(source: LedgerSource, closed: ClosedPeriod): Promise<Comparison[]> {
   const { size, root } = closed.close.data.head;
-  const now = await rootAt(source, size);
+  const now = await rootAt(source, closed.period, size);
   const head: Comparison =
     now === root
       ? { of: 'head', result: 'same', words: `the first ${size} events` }
@@ -32,8 +33,19 @@ export async function comparePeriod(source: LedgerSource, closed: ClosedPeriod):
               ? `the ledger has fewer than ${size} events`
               : `the first ${size} events are others`,
         };
-  const { exports } = await pinExports(source, closed.period);
-  return [head, ...bookFormats.flatMap((format) => compareExport(closed, format, exports[format]) ?? [])];
+  return [head, ...(await compareExports(source, closed))];
+}
+
+async function compareExports(source: LedgerSource, closed: ClosedPeriod): Promise<Comparison[]> {
+  try {
+    const { exports } = await pinExports(source, closed.period);
+    return bookFormats.flatMap((format) => compareExport(closed, format, exports[format]) ?? []);
+  } catch (error) {
+    if (!(error instanceof BooksError)) throw error;
+    // no export can be made of what is there now
+    const pinned = bookFormats.filter((format) => closed.close.data.exports[format] !== undefined);
+    return pinned.map((format) => ({ of: format, result: 'differs', words: error.message }));
+  }
 }
 
 /** Compares one export with the close; undefined if the close has no export in that format. */

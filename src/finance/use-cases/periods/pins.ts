@@ -4,8 +4,10 @@ import { type LedgerSource, ExportError } from '../books/source.ts';
 import { type ReportJson, reportText } from '../../rules/reconcile/report.ts';
 import { canonicalJson, type CanonicalValue } from '../../../base/values/canonical-json.ts';
 import type { Period } from '../../../base/values/period.ts';
+import { rootAfter } from '../../../audit/use-cases/log/prove.ts';
 import { TreeRoots } from '../../../audit/use-cases/log/tree-roots.ts';
 import { type BookFormat, bookFormats } from '../../../base/values/format.ts';
+import { readLastBefore } from '../../../ledger/store/export.ts';
 import { writeBooks } from '../books/format.ts';
 
 /** The SHA-256 of the export of a period in each format, as 0x and hex; no hash for a format that cannot hold its amounts. */
@@ -92,8 +94,19 @@ export async function pinExports(
   return { events: books.events, exports: await hashExports(books) };
 }
 
-/** The root over the first `size` events of a ledger, in base64; undefined if it has fewer. */
-export async function rootAt(source: LedgerSource, size: number): Promise<string | undefined> {
+/**
+ * The root over the first `size` events of a ledger, in base64; undefined if it has fewer. In a database the events from the beginning of
+ * the period on are read, and of those before it the hashes of the log.
+ */
+export async function rootAt(
+  source: LedgerSource,
+  { fromMs }: Period,
+  size: number,
+): Promise<string | undefined> {
+  if (source.pool) {
+    const after = await readLastBefore(source.pool, fromMs);
+    return (await rootAfter(source.pool, after, size))?.toString('base64');
+  }
   const tree = new TreeRoots([size]);
   for await (const leaves of source.leaves()) {
     for (const leaf of leaves) if (tree.size < size) tree.append(leaf);

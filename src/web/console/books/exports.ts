@@ -9,7 +9,6 @@ import { findTimeZone, utc } from '../../../base/values/time-zone.ts';
 import { notFound, problemView } from '../../pages/problem.ts';
 import type { Answer } from '../../pages/visit.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
-import { beginReading } from './one-at-a-time.ts';
 import { booksPath } from './books-view.ts';
 
 const endings: Readonly<Record<BookFormat, string>> = {
@@ -26,18 +25,10 @@ export function exportPages(console: Console): void {
   console.show(`${booksPath}/exports/:format`, exportOf, 'finance');
 }
 
-async function exportOf({ site, params, query, onClose }: OperatorVisit): Promise<Answer> {
+async function exportOf({ site, params, query }: OperatorVisit): Promise<Answer> {
   const format = params['format'] ?? '';
   const period = periodIn(query);
   if (!isBookFormat(format) || !period) return notFound('export');
-  const reading = beginReading();
-  if (!reading)
-    return problemView(
-      503,
-      'The whole ledger is being read for somebody else at present. Try again in a while.',
-    );
-  // also if the reader leaves, or the connection breaks
-  onClose(reading.end);
   try {
     const source = await openDatabaseSource(site.ledger.pool);
     const books = await openBooks(source, period);

@@ -17,7 +17,6 @@ import { jobsOf } from '../contexts.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
 import { lasting } from '../words.ts';
 import { booksPath } from './books-view.ts';
-import { beginReading } from './one-at-a-time.ts';
 
 const path = `${booksPath}/reconcile`;
 
@@ -86,8 +85,7 @@ export function reconcileAction(
     const [from, to] = [fields.get('from')?.trim(), fields.get('to')?.trim()];
     const reading = parsePeriod(from, to, Date.now());
     if (reading.kind === 'refusal') return refused(periodMistakes[reading.refusal.code]);
-    const begun = beginReading();
-    if (!begun) return refused('The whole ledger is being read for somebody else at present: try again.');
+    if (run) return refused('Another reconciliation is being made: try again once it has ended.');
     run = { period: `${from} to ${to}`, operator: operator.name, since: new Date() };
     const made = make(visit, reading.period)
       .then(async (result) => {
@@ -99,7 +97,6 @@ export function reconcileAction(
       })
       .finally(() => {
         run = undefined;
-        begun.end();
       });
     const done = await within(answeredMs, made);
     if (done === late) return { kind: 'redirect', to: booksPath };

@@ -32,7 +32,6 @@ import { reopenPeriod, reviewPeriod } from '../../../finance/use-cases/periods/m
 import { findReportByHash } from '../../../audit/store/reconciliations.ts';
 import type { ActionOptions, Console, OperatorVisit } from '../visit.ts';
 import { balancesOf } from './balances.ts';
-import { readOneAtATime } from './one-at-a-time.ts';
 import { booksPath, booksView, breaksText, hashText, openItemsText, periodsPath } from './books-view.ts';
 import { openBreaksOf, reportOf } from './stored-report.ts';
 
@@ -108,8 +107,7 @@ async function close(visit: OperatorVisit, fields: URLSearchParams): Promise<Ans
     operator: operator.name,
     despite: despite === '' ? undefined : despite,
   };
-  const closed = await readOneAtATime(() => closePeriod(site.ledger, order)).catch(reasonOf);
-  if (closed === 'busy') return busy;
+  const closed = await closePeriod(site.ledger, order).catch(reasonOf);
   if (closed.kind === 'refused') return `Not closed: ${closed.message}. Nothing was recorded.`;
   const { periods } = await readPeriods(site.ledger.pool);
   const closedAt = `${periodsPath}/${periods.find(period)?.close.seq ?? ''}`;
@@ -121,13 +119,10 @@ async function review(closed: ClosedPeriod, { site, operator }: OperatorVisit): 
   const { ledger } = site;
   const early = (await readPeriods(ledger.pool)).periods.refuseReview(closed.period, operator.name);
   if (early) return { mistake: `Not reviewed: ${early.message}.` };
-  const compared = await readOneAtATime(async () => {
-    const source = await openDatabaseSource(ledger.pool);
-    return { kind: 'compared' as const, comparisons: await comparePeriod(source, closed) };
-  }).catch(reasonOf);
-  if (compared === 'busy') return { mistake: busy };
-  if (compared.kind === 'refused') return { mistake: `Not reviewed: ${compared.message}.` };
-  const differing = compared.comparisons.filter(({ result }) => result === 'differs');
+  const source = await openDatabaseSource(ledger.pool);
+  const compared = await comparePeriod(source, closed).catch(reasonOf);
+  if ('kind' in compared) return { mistake: `Not reviewed: ${compared.message}.` };
+  const differing = compared.filter(({ result }) => result === 'differs');
   if (differing.length > 0) {
     const words = differing.map((one) => `${one.of}: ${one.words ?? 'differs'}`).join('; ');
     return { mistake: `Not reviewed: it does not match the close. ${words}` };
@@ -148,7 +143,6 @@ async function reopen(
 
 const textMistake =
   'The reason is kept for ever: 1 to 200 visible ASCII characters, without "@". Nothing was recorded.';
-const busy = 'The whole ledger is being read for somebody else at present. Nothing was recorded; try again.';
 
 /** A ledger without books is not a fault of this program. */
 function reasonOf(error: unknown): { readonly kind: 'refused'; readonly message: string } {
@@ -337,8 +331,8 @@ function movesOf(visit: OperatorVisit, { close: closing, review: reviewed }: Clo
       html`<section class="sheet">
         <h2>Review</h2>
         <p>
-          Compares the ledger’s head and every export with the close, which reads the whole ledger, and
-          records that you did. The chains are compared by <code>tollbook period review --config</code>.
+          Compares the ledger’s head and every export with the close, and records that you did. The chains are
+          compared by <code>tollbook period review --config</code>.
         </p>
         ${buttonForm(visit, `${pageOf(visit.params)}/review`, 'Compare, and record the review')}
       </section>`
@@ -366,10 +360,7 @@ export function exportsAndClose(visit: OperatorVisit, id: number, report: Report
     </section>
     <details class="sheet">
       <summary>Close this period with this report</summary>
-      <p>
-        Records the hash of this report and of every export, with your name. It reads the whole ledger, which
-        takes a while for a large one. Another person reviews it.
-      </p>
+      <p>Records the hash of this report and of every export, with your name. Another person reviews it.</p>
       ${form(
         visit,
         `${booksPath}/reconciliations/${id}/close`,

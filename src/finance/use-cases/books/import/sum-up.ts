@@ -7,7 +7,8 @@ import { accounts } from '../../../../audit/rules/bookkeeping/account.ts';
 import type { Rates } from '../../../../audit/rules/bookkeeping/rates.ts';
 import { microsInCent, missingRate, roundTo, worthOn } from '../../../../audit/rules/bookkeeping/worth.ts';
 import { missingForTax, taxIn, taxOf } from '../../../../audit/rules/bookkeeping/tax.ts';
-import type { Books, EntryPart } from '../books.ts';
+import type { Books } from '../books.ts';
+import type { EntryPart } from '../kept-books.ts';
 import { ExportError } from '../source.ts';
 
 /** A debit of one account and a credit of another one, in cents above 0. */
