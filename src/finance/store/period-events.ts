@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { eventDescriptors, eventTypes } from '../../ledger/rules/event.ts';
 import type { RowSnapshot } from '../../ledger/store/stored-rows.ts';
 
-/** Of single events that matter to other periods than that of their recording, the types; the other ones are of payments' streams. */
+/** The types of single events: those that count until others replace them, and those that move money once. All others are of payments. */
 const standing = ['operator_transfer_recorded', 'operator_transfer_reversed', 'operator_break_explained'];
 const moving = ['operator_sweep_recorded', 'spend_paid_out'];
 
@@ -12,7 +12,7 @@ export const reconciledTypes = eventTypes.filter(
 );
 const paymentTypes = reconciledTypes.filter((type) => ![...standing, ...moving].includes(type));
 
-/** After a period, what changes what is said of a payment in it. The index `event_rare` has these types and those of single events. */
+/** After a period, what changes what is said of a payment in it. */
 const changing = [
   'refunded',
   'settlement_failed',
@@ -24,10 +24,13 @@ const changing = [
   'operator_requeued',
 ];
 
+/** The types that are looked for outside of a period: those of the index `event_rare`. */
+export const rareTypes = [...changing, ...moving, ...standing];
+
 const listed = (types: readonly string[]): string => types.map((type) => `'${type}'`).join(', ');
 
-/** A stretch of the ledger: the events after `after` up to `last`. */
-export interface Stretch {
+/** A part of the ledger: the events after `after` up to `last`. */
+export interface LedgerPart {
   readonly after: number;
   readonly last: number;
 }
@@ -59,10 +62,10 @@ export async function timeOf({ client }: RowSnapshot, seq: number): Promise<stri
   return rows[0]?.at.toISOString();
 }
 
-/** The events of one stream outside of a stretch. */
+/** The events of one stream outside of a part. */
 export interface OutsideEvents {
   readonly stream: string;
-  /** The versions of its first and last event in the stretch; null if it has none there. */
+  /** The versions of its first and last event in the part; null if it has none there. */
   readonly lowest: number | null;
   readonly highest: number | null;
   /** In the order of their versions. */
@@ -71,13 +74,13 @@ export interface OutsideEvents {
 }
 
 /**
- * Of payments that matter to a stretch, the events outside of it: of those with an event in it, of those that are open, or whose refund is
+ * Of payments that matter to a part, the events outside of it: of those with an event in it, of those that are open, or whose refund is
  * due, of those that settled late, and of those that something befell afterwards.
  * @param size the events after it are left out
  */
 export async function readOutside(
   { client, generation }: RowSnapshot,
-  { after, last }: Stretch,
+  { after, last }: LedgerPart,
   size: number,
 ): Promise<OutsideEvents[]> {
   const { rows } = await client.query<OutsideEvents>(
@@ -113,12 +116,12 @@ export async function readOutside(
 }
 
 /**
- * Single events outside of a stretch that matter to it: what operators have said of transfers and breaks, and sweeps and payouts that were
+ * Single events outside of a part that matter to it: what operators have said of transfers and breaks, and sweeps and payouts that were
  * recorded later; payouts up to `payoutsUntil`.
  */
 export async function readSingles(
   { client }: RowSnapshot,
-  { after, last }: Stretch,
+  { after, last }: LedgerPart,
   size: number,
   payoutsUntil: number,
 ): Promise<number[]> {
@@ -141,13 +144,13 @@ export interface StoredBalance {
 }
 
 /**
- * The books' accounts for tokens after the last event of a stretch: the sums of the days before `day`, and the postings of the
- * stretch, which begins with that day.
+ * The books' accounts for tokens after the last event of a part: the sums of the days before `day`, and the postings of the
+ * part, which begins with that day.
  */
 export async function readTokenBalances(
   { client, generation }: RowSnapshot,
   day: string,
-  { after, last }: Stretch,
+  { after, last }: LedgerPart,
 ): Promise<StoredBalance[]> {
   const { rows } = await client.query<StoredBalance>(
     `with held as materialized (
@@ -177,7 +180,7 @@ export interface PlacedLeaf {
 /** The events of a part of the ledger, in order: all of them, or those of some types. */
 export async function readPart(
   pool: pg.Pool,
-  { after, last }: Stretch,
+  { after, last }: LedgerPart,
   types: readonly string[] | undefined,
 ): Promise<PlacedLeaf[]> {
   const { rows } = await pool.query<PlacedLeaf>({

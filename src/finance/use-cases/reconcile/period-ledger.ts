@@ -34,7 +34,7 @@ import {
   readSingles,
   readTokenBalances,
   reconciledTypes,
-  type Stretch,
+  type LedgerPart,
   timeOf,
 } from '../../store/period-events.ts';
 import { changedMeanwhile, endOf, isNeeded, takeLeaf, tooShort } from './leaves.ts';
@@ -56,7 +56,7 @@ export interface SignedHead {
 /** What of a ledger is read for a period. */
 interface Selection {
   /** The period with a day on both sides: of these all events are read. */
-  readonly stretch: Stretch;
+  readonly part: LedgerPart;
   /** The events before and after it that are read as well, in order. */
   readonly before: readonly number[];
   readonly after: readonly number[];
@@ -99,10 +99,10 @@ async function select(snapshot: RowSnapshot, { from, to }: PeriodOfTime, size: n
   const firstSince = (at: string): Promise<number> => firstSeqSince(snapshot, at);
   const after = Math.min((await firstSince(moved(from, -marginMs))) - 1, size);
   const last = Math.min((await firstSince(moved(to, marginMs))) - 1, size);
-  const stretch = { after, last };
-  const outside = await readOutside(snapshot, stretch, size);
+  const part = { after, last };
+  const outside = await readOutside(snapshot, part, size);
   const payoutsUntil = (await firstSince(moved(to, payoutMarginMs))) - 1;
-  const singles = await readSingles(snapshot, stretch, size, payoutsUntil);
+  const singles = await readSingles(snapshot, part, size, payoutsUntil);
   const seqs = [...new Set([...outside.flatMap((one) => one.seqs), ...singles])].toSorted((a, b) => a - b);
   const nothing = { past: [], used: new Map(), next: [] };
   const { state } = await readBooks(snapshot.client, snapshot.generation, nothing);
@@ -117,7 +117,7 @@ async function select(snapshot: RowSnapshot, { from, to }: PeriodOfTime, size: n
     return commodity ? [{ account, commodity, atoms: BigInt(atoms) }] : [];
   });
   return {
-    stretch,
+    part,
     before: seqs.filter((seq) => seq <= after),
     after: seqs.filter((seq) => seq > after),
     gap: outside.map(gapIn).find((seq) => seq !== undefined),
@@ -153,15 +153,15 @@ function gapIn({ lowest, highest, seqs, versions }: OutsideEvents): number | und
 
 async function* selectedLeaves(
   pool: pg.Pool,
-  { stretch, before, after }: Selection,
+  { part, before, after }: Selection,
   types: readonly string[] | undefined,
 ): AsyncGenerator<readonly PlacedLeaf[]> {
   for (const seqs of chunksOf(before, leavesAtOnce)) yield await readPlaced(pool, seqs);
-  for (let at = stretch.after; at < stretch.last; at += leavesAtOnce) {
-    const part = { after: at, last: Math.min(at + leavesAtOnce, stretch.last) };
-    const leaves = await readPart(pool, part, types);
-    if (!types && leaves.length < part.last - part.after)
-      throw tooShort(part.last, part.after + leaves.length);
+  for (let at = part.after; at < part.last; at += leavesAtOnce) {
+    const page = { after: at, last: Math.min(at + leavesAtOnce, part.last) };
+    const leaves = await readPart(pool, page, types);
+    if (!types && leaves.length < page.last - page.after)
+      throw tooShort(page.last, page.after + leaves.length);
     yield leaves;
   }
   for (const seqs of chunksOf(after, leavesAtOnce)) yield await readPlaced(pool, seqs);

@@ -5,6 +5,8 @@ import { reconcile } from '../../../../src/finance/use-cases/reconcile/reconcile
 import { createScanner } from '../../../../src/payments/peers/chain/transfer-scan.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { testVerifier } from '../../../support/log.ts';
+import { rareTypes } from '../../../../src/finance/store/period-events.ts';
+import { createDatabase } from '../../../support/database.ts';
 import { exceptionsIn, paid } from '../../../support/reconcile.ts';
 
 const chain = useChain();
@@ -88,4 +90,14 @@ test('a reconciliation is refused while the read models have no postings, and sa
     code: 'no_books',
     message: expect.stringContaining('tollbook projections rebuild'),
   });
+});
+
+test('the index of rare events has the types of events that a reconciliation looks for outside of its period', async () => {
+  const { pool } = await createDatabase();
+  const { rows } = await pool.query<{ type: string }>(
+    `select (regexp_matches(pg_get_expr(indpred, indrelid), $1, 'g'))[1] as type
+      from pg_index where indexrelid = 'tollbook.event_rare'::regclass`,
+    ["'([a-z_]+)'"],
+  );
+  expect(rows.map(({ type }) => type).toSorted()).toEqual(rareTypes.toSorted());
 });
