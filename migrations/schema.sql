@@ -486,6 +486,7 @@ create table tollbook.event (
   constraint event_type_check CHECK ((((octet_length(type) >= 1) AND (octet_length(type) <= 64)) AND (type !~ '[^a-z_]'::text)))
 );
 CREATE INDEX event_at ON tollbook.event USING brin (at);
+CREATE INDEX event_rare ON tollbook.event USING btree (type, seq) WHERE (type = ANY (ARRAY['refunded'::text, 'settlement_failed'::text, 'settlement_disproved'::text, 'settlement_reorged'::text, 'payment_recovered'::text, 'redelivery_requested'::text, 'enqueued_again'::text, 'operator_requeued'::text, 'operator_sweep_recorded'::text, 'operator_transfer_recorded'::text, 'operator_transfer_reversed'::text, 'operator_break_explained'::text, 'spend_paid_out'::text]));
 CREATE TRIGGER event_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON tollbook.event FOR EACH STATEMENT EXECUTE FUNCTION tollbook.refuse_change();
 
 create table tollbook.event_allowance (
@@ -712,6 +713,7 @@ CREATE INDEX payment_job ON tollbook.payment USING btree (generation, service_id
 CREATE INDEX payment_payer ON tollbook.payment USING btree (generation, payer, seq);
 CREATE INDEX payment_refund_due ON tollbook.payment USING btree (generation, seq) WHERE (refund_due IS NOT NULL);
 CREATE INDEX payment_refund_started ON tollbook.payment USING btree (generation, refund_started_at) WHERE (refund_started_at IS NOT NULL);
+CREATE INDEX payment_settled_late ON tollbook.payment USING btree (generation, settled_at) WHERE ((settled_at - at) > '1 day'::interval);
 CREATE INDEX payment_state ON tollbook.payment USING btree (generation, state, seq) WHERE (state <> 'completed'::text);
 CREATE INDEX payment_transaction ON tollbook.payment USING btree (generation, transaction) WHERE (transaction IS NOT NULL);
 CREATE INDEX payment_transaction_words ON tollbook.payment USING gin ((ARRAY[((get_byte(transaction, 0) * 256) + get_byte(transaction, 1)), ((get_byte(transaction, 2) * 256) + get_byte(transaction, 3)), ((get_byte(transaction, 4) * 256) + get_byte(transaction, 5)), ((get_byte(transaction, 6) * 256) + get_byte(transaction, 7)), ((get_byte(transaction, 8) * 256) + get_byte(transaction, 9)), ((get_byte(transaction, 10) * 256) + get_byte(transaction, 11)), ((get_byte(transaction, 12) * 256) + get_byte(transaction, 13)), ((get_byte(transaction, 14) * 256) + get_byte(transaction, 15)), ((get_byte(transaction, 16) * 256) + get_byte(transaction, 17)), ((get_byte(transaction, 18) * 256) + get_byte(transaction, 19)), ((get_byte(transaction, 20) * 256) + get_byte(transaction, 21)), ((get_byte(transaction, 22) * 256) + get_byte(transaction, 23)), ((get_byte(transaction, 24) * 256) + get_byte(transaction, 25)), ((get_byte(transaction, 26) * 256) + get_byte(transaction, 27)), ((get_byte(transaction, 28) * 256) + get_byte(transaction, 29)), ((get_byte(transaction, 30) * 256) + get_byte(transaction, 31))])) WITH (gin_pending_list_limit='512') WHERE (length(transaction) = 32);

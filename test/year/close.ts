@@ -1,17 +1,23 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { NoteVerifier } from '../../src/base/values/log/checkpoint.ts';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { type NoteVerifier, verifierOf } from '../../src/base/values/log/checkpoint.ts';
+import { signerIn } from '../../src/base/values/log/log-generation.ts';
 import type { BridgeLineJson } from '../../src/finance/rules/reconcile/bridge-json.ts';
-import type { ReportJson } from '../../src/finance/rules/reconcile/report.ts';
+import { type ReportJson, reportText } from '../../src/finance/rules/reconcile/report.ts';
 import type { Period } from '../../src/base/values/period.ts';
 import { createScanner } from '../../src/payments/peers/chain/transfer-scan.ts';
 import { checkRows } from '../../src/audit/use-cases/verify/rows/check-rows.ts';
 import { projectToHead } from '../../src/audit/use-cases/projections/project.ts';
-import { ledgerInDatabase } from '../../src/finance/use-cases/reconcile/ledger-source.ts';
+import type { LedgerSource } from '../../src/finance/use-cases/reconcile/ledger-reading.ts';
+import { ledgerInDatabase, ledgerInFile } from '../../src/finance/use-cases/reconcile/ledger-source.ts';
 import { reconcile } from '../../src/finance/use-cases/reconcile/reconcile.ts';
 import { listRefundsDue } from '../../src/finance/use-cases/refunds/list-refunds-due.ts';
 import { listAccounts } from '../../src/accounts/store/credit.ts';
+import { exportLines } from '../../src/finance/use-cases/books/export-leaves.ts';
+import { readHead, readLogGeneration } from '../../src/audit/store/log.ts';
 import { verifyDatabase } from '../../src/audit/use-cases/verify/verify-database.ts';
 import { complaintsOf, isAbsent, type JournalTool } from '../support/journal-tools.ts';
 import { exceptionsIn } from '../support/report-items.ts';
@@ -19,7 +25,7 @@ import { chainId, network, payTo } from './chain.ts';
 import { chart, coin, coinDecimals, commodityOf, credit, creditDecimals } from './chart.ts';
 import { requireSame, requireSameAmounts } from './compare.ts';
 import { toolBalances, writeJournal } from './journals.ts';
-import type { YearLedger } from './ledger.ts';
+import { type YearLedger, yearSigner } from './ledger.ts';
 import type { World } from './world.ts';
 
 const mostDue = 1_000_000;
@@ -36,6 +42,7 @@ export async function checkPeriod(world: World, name: string, period: Period): P
   await requireVerified(ledger, verifier, name);
   const report = await reconcilePeriod(world, period, verifier);
   await requireReport(world, name, period, report);
+  await requireSameFromExport(world, name, period);
   await requireJournals(world, name, period);
   await requireOwed(world, name);
   return report;
@@ -55,11 +62,74 @@ export async function reconcilePeriod(
   period: Period,
   verifier: NoteVerifier | undefined,
 ): Promise<ReportJson> {
+  return reconcileFrom(await ledgerInDatabase(ledger.pool, verifier, undefined), chain, period);
+}
+
+/** A year of more payments would be folded as a whole for too long. */
+const mostFolded = 1_000;
+
+/**
+ * A reconciliation in the database reads only what matters to its period. It must be that of an export, which folds every event.
+ * @throws Error with the first difference
+ */
+export async function requireSameFromExport(world: World, name: string, period: Period): Promise<void> {
+  if (world.options.payments > mostFolded) return;
+  const { ledger, chain } = world;
+  const verifier = await ledger.seal();
+  const head = await readHead(ledger.pool, verifier.name);
+  const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-year-'));
+  try {
+    const file = path.join(dir, 'export.jsonl');
+    await pipeline(Readable.from(exportLines(ledger.pool, 1)), createWriteStream(file));
+    const checkpoint = { source: 'the newest head', note: head?.note ?? '' };
+    const folded = await reconcileFrom(ledgerInFile(file, [checkpoint], verifier, undefined), chain, period);
+    const report = await reconcilePeriod(world, period, verifier);
+    requireSame(
+      `${name}: the report, line by line, and that of an export`,
+      linesOfReport(report),
+      linesOfReport(folded),
+    );
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+/**
+ * The report of a closed period is the same bytes again from its head, whatever was recorded since.
+ * @throws Error with the first difference
+ */
+export async function requireSameAgain(
+  { ledger, chain }: World,
+  name: string,
+  period: Period,
+  closed: ReportJson,
+): Promise<void> {
+  const [origin = ''] = closed.ledger.checkpoint?.split('\n') ?? [];
+  const { generation } = await readLogGeneration(ledger.pool);
+  const verifiers = Array.from({ length: generation }, (_, n) => verifierOf(signerIn(yearSigner, n + 1)));
+  const verifier = verifiers.find((one) => one.name === origin);
+  const source = await ledgerInDatabase(ledger.pool, verifier, closed.ledger.size);
+  requireSame(
+    `${name}: the report of its close`,
+    linesOfReport(await reconcileFrom(source, chain, period)),
+    linesOfReport(closed),
+  );
+}
+
+function linesOfReport(report: ReportJson): string[] {
+  return JSON.stringify(JSON.parse(reportText(report)), null, 1).split('\n');
+}
+
+async function reconcileFrom(
+  source: LedgerSource,
+  chain: World['chain'],
+  period: Period,
+): Promise<ReportJson> {
   const scanner = createScanner({ network, chainId, rpcUrl: chain.rpcUrl, timeoutMs: 60_000 });
   try {
     return await reconcile({
       period,
-      source: await ledgerInDatabase(ledger.pool, verifier, undefined),
+      source,
       chains: new Map([[network as string, scanner]]),
       accepted: [],
       pinned: new Map(),

@@ -4,7 +4,8 @@ import { createChain } from '../../src/payments/peers/chain/chain.ts';
 import { createRandom } from '../chaos/random.ts';
 import { hex32Of } from '../support/synthetic-ledger.ts';
 import { chainId, network, payTo, startYearChain, vault } from './chain.ts';
-import { checkPeriod } from './close.ts';
+import type { ReportJson } from '../../src/finance/rules/reconcile/report.ts';
+import { checkPeriod, requireSameAgain, requireSameFromExport } from './close.ts';
 import { requireSame } from './compare.ts';
 import { chat, expire, grant } from './credit.ts';
 import { createYearLedger } from './ledger.ts';
@@ -73,6 +74,7 @@ export async function closeWorld({ chain, chains, ledger }: World): Promise<void
 /** Makes the year, and closes each month once all of it is final and recorded. */
 export async function makeYear(world: World, { say }: YearSetup): Promise<void> {
   const { options } = world;
+  const reports: ReportJson[] = [];
   const shares = sharesOf(options.payments, options.months * (days.length + 1));
   let next = 0;
   const take = (): number[] => Array.from({ length: shares.shift() ?? 0 }, () => next++);
@@ -81,7 +83,7 @@ export async function makeYear(world: World, { say }: YearSetup): Promise<void> 
     if (!isAfter) await beginMonth(world, month);
     for (const day of days) {
       const atMs = Date.UTC(firstYear, month, day) + noonMs;
-      if (day === closeDay && month > 0) await close(world, month - 1, month, say);
+      if (day === closeDay && month > 0) reports.push(await close(world, month - 1, month, say));
       if (isAfter && day === closeDay) break;
       const numbers = isAfter ? [] : take();
       if (month === Math.floor(options.months / 3) && day === 12) await reorg(world, atMs, numbers);
@@ -99,6 +101,7 @@ export async function makeYear(world: World, { say }: YearSetup): Promise<void> 
     await deliverAll(world);
   }
   await close(world, 0, options.months, say);
+  await requireUnchanged(world, reports);
 }
 
 const ends: readonly UnexplainedTransferEnd[] = ['income', 'returned', 'stays', 'returned_by_vault'];
@@ -130,26 +133,26 @@ function sharesOf(all: number, parts: number): number[] {
   );
 }
 
-/** Closes the months from one to another. */
-async function close(world: World, from: number, to: number, say: YearSetup['say']): Promise<void> {
+/** Closes the months from one to another. Returns their reconciliation. */
+async function close(world: World, from: number, to: number, say: YearSetup['say']): Promise<ReportJson> {
   const period = { fromMs: Date.UTC(firstYear, from, 1), toMs: Date.UTC(firstYear, to, 1) };
   const name = to - from === 1 ? new Date(period.fromMs).toISOString().slice(0, 7) : 'the year';
   const report = await checkPeriod(world, name, period);
   // the year is what its months are
   if (to - from === 1) await closeByTwo(world.ledger, period, report);
-  else await requireUnchanged(world, to);
   const classes = Object.entries(report.classes).map(([one, { count }]) => `${one} ${count}`);
   say(`${name} is closed: ${report.ledger.size} events, ${classes.join(', ')}`);
+  return report;
 }
 
-/** Every month is still as it was closed. */
-async function requireUnchanged({ ledger }: World, months: number): Promise<void> {
-  for (let month = 0; month < months; month++) {
+/** Every month is still as it was closed, and what was recorded since is read for it as an export has it. */
+async function requireUnchanged(world: World, reports: readonly ReportJson[]): Promise<void> {
+  for (const [month, report] of reports.entries()) {
     const period = { fromMs: Date.UTC(firstYear, month, 1), toMs: Date.UTC(firstYear, month + 1, 1) };
-    requireSame(
-      `month ${month + 1}: what changed since it was closed`,
-      await differencesSince(ledger, period),
-      [],
-    );
+    const name = `month ${month + 1}, at the end`;
+    const changed = await differencesSince(world.ledger, period);
+    requireSame(`${name}: what changed since it was closed`, changed, []);
+    await requireSameAgain(world, name, period, report);
+    await requireSameFromExport(world, name, period);
   }
 }

@@ -1,7 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { ReconcileError } from '../use-cases/reconcile/reconcile-error.ts';
-import { ledgerInDatabase, ledgerInFile, type LedgerSource } from '../use-cases/reconcile/ledger-source.ts';
+import type { LedgerSource } from '../use-cases/reconcile/ledger-reading.ts';
+import { ledgerInDatabase, ledgerInFile } from '../use-cases/reconcile/ledger-source.ts';
 import type { Config } from '../../base/config/config.ts';
 import { ConfigError } from '../../base/config/mistakes.ts';
 import { CheckpointError, type NoteVerifier } from '../../base/values/log/checkpoint.ts';

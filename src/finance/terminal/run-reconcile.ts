@@ -1,7 +1,7 @@
 import type { Config } from '../../base/config/config.ts';
 import { type ReportJson, leavesUnexplained } from '../rules/reconcile/report.ts';
 import type { Period } from '../../base/values/period.ts';
-import type { LedgerSource } from '../use-cases/reconcile/ledger-source.ts';
+import type { LedgerSource } from '../use-cases/reconcile/ledger-reading.ts';
 import { reconcile } from '../use-cases/reconcile/reconcile.ts';
 import { openScanners } from '../../audit/terminal/chains.ts';
 import { startProgress } from '../../base/terminal/progress.ts';

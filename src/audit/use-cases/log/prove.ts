@@ -3,6 +3,7 @@ import {
   consistencyRanges,
   hashBytes,
   inclusionRanges,
+  isIncluded,
   nodesOf,
   rangeHash,
   RightEdge,
@@ -74,6 +75,40 @@ export async function proveEvents(
     leafHash: hashOf(leaf),
     hashes: ranges.map((range) => rangeHash(nodesOf(range).map(hashOf))),
   }));
+}
+
+/**
+ * The hashes of the leaves of tiles, as far as a head covers them, by tile; undefined for a tile that does not lead to the root of the head.
+ * One proof is enough for a tile: its other hashes are a part of it.
+ * @throws RangeError if a tile is missing or too short
+ */
+export async function provenTiles(
+  pool: pg.Pool,
+  { size, root }: Pick<TreeHead, 'size' | 'root'>,
+  wanted: readonly number[],
+  known: TileCache,
+): Promise<ReadonlyMap<number, readonly Buffer[] | undefined>> {
+  const asked = wanted.map((tile) => {
+    const index = tile * tileWidth;
+    const leaves = Array.from({ length: Math.min(tileWidth, size - index) }, (_, i) => ({
+      level: 0,
+      index: index + i,
+    }));
+    return { tile, index, leaves, ranges: inclusionRanges(index, size) };
+  });
+  const hashOf = await readNodes(
+    pool,
+    asked.flatMap(({ leaves, ranges }) => [...leaves.slice(0, 1), ...ranges.flatMap(nodesOf)]),
+    known,
+  );
+  return new Map(
+    asked.map(({ tile, index, leaves, ranges }) => {
+      const hashes = leaves.map(hashOf);
+      const proof = ranges.map((range) => rangeHash(nodesOf(range).map(hashOf)));
+      const [first] = hashes;
+      return [tile, first && isIncluded({ index, size, root }, first, proof) ? hashes : undefined];
+    }),
+  );
 }
 
 /**

@@ -3,9 +3,10 @@ import {
   treasuryAccount,
   unconfirmedAccount,
 } from '../../../audit/rules/bookkeeping/account.ts';
+import type { BooksState } from '../../../audit/rules/bookkeeping/books-state.ts';
 import { Bookkeeper } from '../../../audit/rules/bookkeeping/bookkeeper.ts';
 import { BooksError } from '../../../audit/rules/bookkeeping/books-error.ts';
-import { Balances } from '../../../base/values/entry.ts';
+import { type Balance, Balances } from '../../../base/values/entry.ts';
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
 import type { Account, PeriodOfTime } from './reconcile.ts';
 
@@ -28,9 +29,10 @@ export class BooksAtClose {
   readonly #to: string;
   #isUnreadable = false;
 
-  constructor({ to }: PeriodOfTime, isReopened: (digest: string) => boolean) {
+  /** @param known tokens and payees of the whole ledger, if only some of its streams are given; it is changed */
+  constructor({ to }: Pick<PeriodOfTime, 'to'>, isReopened: (digest: string) => boolean, known?: BooksState) {
     this.#to = to;
-    this.#bookkeeper = new Bookkeeper(isReopened);
+    this.#bookkeeper = new Bookkeeper(isReopened, undefined, known);
   }
 
   /** Takes the next event. */
@@ -46,15 +48,22 @@ export class BooksAtClose {
   }
 
   /** Undefined if the events contradict each other, so that there are no books. */
-  of({ network, asset, payTo }: Account): BookedBalance | undefined {
-    if (this.#isUnreadable) return undefined;
-    let [chain, unconfirmed, treasury] = [0n, 0n, 0n];
-    for (const { account, commodity, atoms } of this.#balances.list()) {
-      if (commodity.network !== network || commodity.asset !== asset) continue;
-      if (account === chainAccount(commodity, payTo)) chain += atoms;
-      if (account === unconfirmedAccount(commodity, payTo)) unconfirmed += atoms;
-      if (account === treasuryAccount(commodity, payTo)) treasury += atoms;
-    }
-    return { chain, unconfirmed, treasury };
+  of(account: Account): BookedBalance | undefined {
+    return this.#isUnreadable ? undefined : bookedOn(account, this.#balances.list());
   }
+}
+
+/** What the accounts of a token at a payee have. */
+export function bookedOn(
+  { network, asset, payTo }: Account,
+  balances: Iterable<Pick<Balance, 'account' | 'commodity' | 'atoms'>>,
+): BookedBalance {
+  let [chain, unconfirmed, treasury] = [0n, 0n, 0n];
+  for (const { account, commodity, atoms } of balances) {
+    if (commodity.network !== network || commodity.asset !== asset) continue;
+    if (account === chainAccount(commodity, payTo)) chain += atoms;
+    if (account === unconfirmedAccount(commodity, payTo)) unconfirmed += atoms;
+    if (account === treasuryAccount(commodity, payTo)) treasury += atoms;
+  }
+  return { chain, unconfirmed, treasury };
 }

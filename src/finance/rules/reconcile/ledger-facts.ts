@@ -211,10 +211,11 @@ export class LedgerFacts {
   #quote({ stream, data }: EventOf<'quote_issued'>): void {
     const { options, expires_at } = data;
     this.#streams.set(stream, { quote: { options, expires_at }, payment: undefined });
-    for (const option of fullOptions(data)) this.#addToken(option);
+    for (const option of fullOptions(data)) this.noteToken(option);
   }
 
-  #addToken(terms: {
+  /** A token at a payee, which is reconciled though no event of the period may name it. */
+  noteToken(terms: {
     readonly network: string;
     readonly asset: string;
     readonly pay_to: string;
@@ -232,7 +233,7 @@ export class LedgerFacts {
   #start(event: EventOf<'settlement_started'>): void {
     const { stream, data } = event;
     const { payment } = data;
-    this.#addToken(payment);
+    this.noteToken(payment);
     let known = this.#streams.get(stream);
     if (!known) {
       known = { quote: undefined, payment: undefined };
@@ -248,7 +249,7 @@ export class LedgerFacts {
 
   #recover(event: EventOf<'payment_recovered'>): void {
     const { stream, data } = event;
-    this.#addToken(data);
+    this.noteToken(data);
     const payment: PaymentFact = {
       ...recoveredProgress(event),
       ...termsOf(event, data, data.payment_nonce),
@@ -264,7 +265,7 @@ export class LedgerFacts {
   }
 
   #sweepRecorded(event: EventOf<'operator_sweep_recorded'>): void {
-    this.#addToken(event.data);
+    this.noteToken(event.data);
     const { pay_to: payTo, swept_to: to } = event.data;
     this.#out({ of: 'sweep', ...this.#outOf(event), payTo, to, quoteDigest: undefined });
   }
@@ -276,7 +277,7 @@ export class LedgerFacts {
   }
 
   #transferRecorded(event: EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>): void {
-    if (event.type === 'operator_transfer_recorded') this.#addToken(event.data);
+    if (event.type === 'operator_transfer_recorded') this.noteToken(event.data);
     const { gone, stand } = this.#recorded.take(event);
     for (const fact of gone) this.#sumOut({ ...fact, amount: -fact.amount });
     for (const fact of stand) this.#sumOut(fact);

@@ -1,18 +1,16 @@
 import type pg from 'pg';
 import { pause } from '../../../base/runtime/pause.ts';
 import { CheckpointError, type NoteVerifier, openCheckpoint } from '../../../base/values/log/checkpoint.ts';
-import { ReopenedQuotes, type SkimmedEvent } from '../../../audit/rules/bookkeeping/reopened-quotes.ts';
-import {
-  decodeLeaf,
-  eventDescriptors,
-  isEventType,
-  type RecordedEvent,
-} from '../../../ledger/rules/event.ts';
-import type { BooksAtClose } from '../../rules/reconcile/books-at-close.ts';
-import { type LedgerFacts, UnreadableLedgerError } from '../../rules/reconcile/ledger-facts.ts';
+import { ReopenedQuotes } from '../../../audit/rules/bookkeeping/reopened-quotes.ts';
+import { type BookedBalance, BooksAtClose } from '../../rules/reconcile/books-at-close.ts';
+import type { LedgerFacts } from '../../rules/reconcile/ledger-facts.ts';
+import type { Account, PeriodOfTime } from '../../rules/reconcile/reconcile.ts';
 import type { PinnedLedger } from '../../rules/reconcile/report.ts';
 import { readExportEnd } from '../../../ledger/store/export.ts';
-import { firstLeaves, readHead } from '../../../audit/store/log.ts';
+import { readHead } from '../../../audit/store/log.ts';
+import { changedMeanwhile, endOf, type EventTaker, isNeeded, takeLeaf, tooShort } from './leaves.ts';
+import type { LedgerReading, LedgerSource } from './ledger-reading.ts';
+import { openPeriod } from './period-ledger.ts';
 import { ReconcileError } from './reconcile-error.ts';
 import { leavesInFile } from '../../../audit/use-cases/log/export-file.ts';
 import { TreeRoots } from '../../../audit/use-cases/log/tree-roots.ts';
@@ -22,17 +20,6 @@ import { ExportVerifier, type GivenCheckpoint } from '../../../audit/use-cases/v
 /** Where no gateway runs, the events since its end stay unsealed. */
 const longestSealingMs = 10_000;
 const sealingPauseMs = 200;
-
-/** A ledger, read up to a fixed size. */
-export interface LedgerSource {
-  /** Events to read. */
-  readonly size: number;
-  /** The signed tree head of that size; undefined if nothing is sealed. */
-  readonly checkpoint: GivenCheckpoint | undefined;
-  readonly verifier: NoteVerifier | undefined;
-  /** All leaves in order; there may be more than `size`. */
-  leaves(): AsyncGenerator<Buffer>;
-}
 
 /**
  * The ledger in the database, up to its newest tree head under that key, or up to the head of a given size. Without a key: up to
@@ -58,14 +45,8 @@ export async function ledgerInDatabase(
   const { last } = await readExportEnd(pool);
   const size = head?.size ?? asked ?? last;
   if (size > last) throw tooShort(size, last);
-  return {
-    size,
-    checkpoint: head && { source: `the head of ${size} events`, note: head.note },
-    verifier,
-    async *leaves() {
-      for await (const leaves of firstLeaves(pool, size)) yield* leaves;
-    },
-  };
+  const sealed = head && verifier && { note: head.note, verifier };
+  return { size, open: (period) => openPeriod(pool, period, size, sealed) };
 }
 
 /** The newest head. A gateway seals within a second: an event that was recorded just before the command is waited for. */
@@ -93,7 +74,7 @@ export function ledgerInFile(
   const chosen = asked === undefined ? newest[0] : newest.find(({ size }) => size === asked);
   if (asked !== undefined && checkpoints.length > 0 && !chosen)
     throw new ReconcileError('no_checkpoint', `none of the checkpoints is of ${asked} events`);
-  return {
+  const ledger = {
     size: chosen?.size ?? asked ?? Infinity,
     checkpoint: chosen?.given,
     verifier,
@@ -101,6 +82,7 @@ export function ledgerInFile(
       for await (const leaves of leavesInFile(file, truncated)) yield* leaves;
     },
   };
+  return { size: ledger.size, open: (period) => WholeLedger.open(ledger, period) };
 }
 
 function sizeOf({ source, note }: GivenCheckpoint, verifier: NoteVerifier | undefined): number {
@@ -117,119 +99,90 @@ function sizeOf({ source, note }: GivenCheckpoint, verifier: NoteVerifier | unde
   }
 }
 
-/** A ledger after a first pass: its size, which quotes have late events, and the last event of each stream. */
-export interface SurveyedLedger extends LedgerSource {
+interface LedgerFile {
+  /** Events to read. */
+  readonly size: number;
+  /** The signed tree head of that size; undefined if none was given. */
+  readonly checkpoint: GivenCheckpoint | undefined;
+  readonly verifier: NoteVerifier | undefined;
+  /** All leaves in order; there may be more than `size`. */
+  leaves(): AsyncGenerator<Buffer>;
+}
+
+/**
+ * All events of a ledger, of which nothing else is known. Each is verified against those before it and against the checkpoint, as `verify`
+ * does.
+ */
+class WholeLedger implements LedgerReading {
   readonly isReopened: (stream: string) => boolean;
-  readonly ends: StreamEnds;
-}
+  readonly #file: LedgerFile;
+  readonly #ends: StreamEnds;
+  readonly #books: BooksAtClose;
+  #root: Buffer | undefined;
 
-/** A first pass over a ledger, so that the fold can drop quotes that have no further events. */
-export async function surveyLedger(source: LedgerSource): Promise<SurveyedLedger> {
-  const reopened = new ReopenedQuotes();
-  const ends = new StreamEnds();
-  let size = 0;
-  for await (const leaf of source.leaves()) {
-    if (size === source.size) break;
-    size += 1;
-    const end = endOf(leaf);
-    reopened.skim(end);
-    ends.take(end.stream, leaf, size);
+  private constructor(file: LedgerFile, period: PeriodOfTime, reopened: ReopenedQuotes, ends: StreamEnds) {
+    this.#file = file;
+    this.#ends = ends;
+    this.isReopened = (stream) => reopened.has(stream);
+    this.#books = new BooksAtClose(period, this.isReopened);
   }
-  if (source.size !== Infinity && size < source.size) throw tooShort(source.size, size);
-  return { ...source, size, isReopened: (stream) => reopened.has(stream), ends };
-}
 
-/**
- * Verifies every event against those before it and against the checkpoint, and folds those that matter. An invalid event is part
- * of the answer.
- * @throws ReconcileError if the ledger cannot be read
- */
-export async function foldLedger(
-  source: SurveyedLedger,
-  facts: LedgerFacts,
-  books: BooksAtClose,
-): Promise<PinnedLedger> {
-  const { checkpoint, verifier } = source;
-  const check = new ExportVerifier(checkpoint ? [checkpoint] : [], verifier, (...at) =>
-    source.ends.isLast(...at),
-  );
-  const tree = new TreeRoots(check.sizes);
-  await fold(source, tree, [facts, books], (leaf) => check.leaf(leaf));
-  const { fault, checkpoints } = check.finish(tree);
-  const wrong = checkpoints.find(({ words }) => words !== undefined)?.words;
-  return {
-    size: tree.size,
-    root: tree.root.toString('base64'),
-    checkpoint: checkpoint?.note,
-    fault: fault ?? (wrong === undefined ? undefined : { seq: tree.size, words: wrong }),
-  };
-}
-
-/**
- * Folds the same ledger once more.
- * @throws ReconcileError if it cannot be read, or is not the one that was verified
- */
-export async function foldAgain(
-  source: SurveyedLedger,
-  facts: LedgerFacts,
-  { root }: PinnedLedger,
-): Promise<void> {
-  const tree = new TreeRoots([]);
-  await fold(source, tree, [facts]);
-  if (tree.root.toString('base64') === root) return;
-  throw new ReconcileError(
-    'ledger_unreadable',
-    'events that exist already were changed while they were read. Nothing was stored: verify the ledger',
-  );
-}
-
-async function fold(
-  source: SurveyedLedger,
-  tree: TreeRoots,
-  takers: readonly EventTaker[],
-  onLeaf?: (leaf: Buffer) => void,
-): Promise<void> {
-  for await (const leaf of source.leaves()) {
-    if (tree.size === source.size) break;
-    onLeaf?.(leaf);
-    tree.append(leaf);
-    if (isNeeded(endOf(leaf).type)) takeLeaf(takers, leaf, tree.size);
+  /** A first pass, so that the folds can drop quotes that have no further events. */
+  static async open(file: LedgerFile, period: PeriodOfTime): Promise<WholeLedger> {
+    const reopened = new ReopenedQuotes();
+    const ends = new StreamEnds();
+    let size = 0;
+    for await (const leaf of file.leaves()) {
+      if (size === file.size) break;
+      size += 1;
+      const end = endOf(leaf);
+      reopened.skim(end);
+      ends.take(end.stream, leaf, size);
+    }
+    if (file.size !== Infinity && size < file.size) throw tooShort(file.size, size);
+    return new WholeLedger({ ...file, size }, period, reopened, ends);
   }
-  if (tree.size < source.size) throw tooShort(source.size, tree.size);
-}
 
-function tooShort(size: number, last: number): ReconcileError {
-  return new ReconcileError(
-    'ledger_too_short',
-    `${size} events were requested, but the ledger has only ${last}: the last ones are missing`,
-  );
-}
+  async fold(facts: LedgerFacts): Promise<PinnedLedger> {
+    const { checkpoint, verifier } = this.#file;
+    const check = new ExportVerifier(checkpoint ? [checkpoint] : [], verifier, (...at) =>
+      this.#ends.isLast(...at),
+    );
+    const tree = new TreeRoots(check.sizes);
+    await this.#fold(tree, [facts, this.#books], (leaf) => check.leaf(leaf));
+    this.#root = tree.root;
+    const { fault, checkpoints } = check.finish(tree);
+    const wrong = checkpoints.find(({ words }) => words !== undefined)?.words;
+    return {
+      size: tree.size,
+      root: tree.root.toString('base64'),
+      checkpoint: checkpoint?.note,
+      fault: fault ?? (wrong === undefined ? undefined : { seq: tree.size, words: wrong }),
+    };
+  }
 
-const leafEnd = /"stream":"([^"]*)","type":"([a-z_]+)","version":\d+\}$/;
-const longestEnd = 320;
+  async foldAgain(facts: LedgerFacts): Promise<void> {
+    const tree = new TreeRoots([]);
+    await this.#fold(tree, [facts]);
+    if (this.#root?.equals(tree.root) !== true) throw changedMeanwhile();
+  }
 
-/** Type and stream, from the end of a leaf: most events are irrelevant here, so they are not parsed. */
-function endOf(leaf: Buffer): SkimmedEvent {
-  const [, stream = '', type = ''] =
-    leafEnd.exec(leaf.toString('utf8', Math.max(0, leaf.length - longestEnd))) ?? [];
-  return { type, stream, data: {} };
-}
+  booked(account: Account): BookedBalance | undefined {
+    return this.#books.of(account);
+  }
 
-function isNeeded(type: string): boolean {
-  return isEventType(type) && eventDescriptors[type].reconciliation !== 'none';
-}
-
-interface EventTaker {
-  take(event: RecordedEvent): void;
-}
-
-function takeLeaf(takers: readonly EventTaker[], leaf: Buffer, seq: number): void {
-  try {
-    const event = decodeLeaf(leaf);
-    for (const taker of takers) taker.take(event);
-  } catch (error) {
-    if (error instanceof UnreadableLedgerError) throw new ReconcileError('ledger_unreadable', error.message);
-    const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n');
-    throw new ReconcileError('ledger_unreadable', `event ${seq} cannot be read: ${line.slice(0, 200)}`);
+  async #fold(
+    tree: TreeRoots,
+    takers: readonly EventTaker[],
+    onLeaf?: (leaf: Buffer) => void,
+  ): Promise<void> {
+    const { size } = this.#file;
+    for await (const leaf of this.#file.leaves()) {
+      if (tree.size === size) break;
+      onLeaf?.(leaf);
+      tree.append(leaf);
+      if (isNeeded(endOf(leaf).type)) takeLeaf(takers, leaf, tree.size);
+    }
+    if (tree.size < size) throw tooShort(size, tree.size);
   }
 }

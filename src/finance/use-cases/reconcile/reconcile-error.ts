@@ -10,6 +10,7 @@ export type ReconcileErrorCode =
   | 'rpc_unavailable'
   | 'block_not_final'
   | 'no_checkpoint'
+  | 'no_books'
   | 'ledger_too_short'
   | 'ledger_unreadable'
   | 'resume_file';

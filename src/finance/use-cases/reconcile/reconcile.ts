@@ -1,7 +1,6 @@
 import { instantText, type Period } from '../../../base/values/period.ts';
 import type { Address, Hex } from '../../../base/values/primitives.ts';
 import { classify, type Classified, strangerOf } from '../../rules/reconcile/classify.ts';
-import { BooksAtClose } from '../../rules/reconcile/books-at-close.ts';
 import { type Bridge, BridgeBuilder } from '../../rules/reconcile/bridge.ts';
 import type { PaymentFact } from '../../rules/reconcile/fact.ts';
 import { LedgerFacts } from '../../rules/reconcile/ledger-facts.ts';
@@ -28,13 +27,7 @@ import type { ChainScanner } from '../../../payments/peers/chain/transfer-scan.t
 import { NetSums, readBalances } from './balances.ts';
 import { blockAt, pinBlocks, type PinnedBlocks } from './blocks.ts';
 import { answered, ReconcileError } from './reconcile-error.ts';
-import {
-  foldAgain,
-  foldLedger,
-  type LedgerSource,
-  type SurveyedLedger,
-  surveyLedger,
-} from './ledger-source.ts';
+import type { LedgerReading, LedgerSource } from './ledger-reading.ts';
 import { scanTransfers } from './scan-transfers.ts';
 
 export interface ReconcileOptions {
@@ -69,14 +62,13 @@ export async function reconcile(options: ReconcileOptions): Promise<ReportJson> 
   for (const network of names)
     blocks.set(network, await pinBlocks(chainOf(chains, network), period, options.pinned.get(network)));
   const times = { from: instantText(period.fromMs), to: instantText(period.toMs) };
-  const source = await surveyLedger(options.source);
-  const booksAtClose = new BooksAtClose(times, source.isReopened);
+  const reading = await options.source.open(times);
   const factsWith = (forgetPlain: (payment: PaymentFact) => boolean): LedgerFacts =>
-    new LedgerFacts(times, blocks, source.isReopened, forgetPlain);
-  const seen = await readBothSides(options, blocks, source, booksAtClose, factsWith);
+    new LedgerFacts(times, blocks, reading.isReopened, forgetPlain);
+  const seen = await readBothSides(options, blocks, reading, factsWith);
   const { ledger, networks, accounts, payees, plain, tally, bridge } = seen;
   const facts = factsWith((payment) => tallyPlain(payment, plain, tally));
-  await foldAgain(source, facts, ledger);
+  await reading.foldAgain(facts);
   const matcher = new Matcher(facts);
   for (const transfer of seen.kept) matcher.take(transfer);
   const open = openTransactions(facts, matcher, payees, maxTransactions);
@@ -90,7 +82,7 @@ export async function reconcile(options: ReconcileOptions): Promise<ReportJson> 
     period: times,
     ledger,
     networks,
-    accounts: accounts.map((account) => ({ ...account, bridge: bridgeOf(account, booksAtClose, bridge) })),
+    accounts: accounts.map((account) => ({ ...account, bridge: bridgeOf(account, reading, bridge) })),
     sums: classified.ledger,
     tally,
     explanations,
@@ -101,13 +93,12 @@ export async function reconcile(options: ReconcileOptions): Promise<ReportJson> 
 async function readBothSides(
   options: ReconcileOptions,
   blocks: ReadonlyMap<string, PinnedBlocks>,
-  source: SurveyedLedger,
-  booksAtClose: BooksAtClose,
+  reading: LedgerReading,
   factsWith: (forgetPlain: (payment: PaymentFact) => boolean) => LedgerFacts,
 ) {
   const plain = new PlainPayments();
   const facts = factsWith((payment) => plain.add(payment));
-  const ledger = await foldLedger(source, facts, booksAtClose);
+  const ledger = await reading.fold(facts);
   const books = allAccounts(facts, options);
   const payees = new Set(books.map(({ network, payTo }) => `${network}/${payTo}`));
   const most = options.listed ?? mostListed;
@@ -130,8 +121,8 @@ async function readBothSides(
   return { ledger, networks, accounts, payees, plain, kept: filter.finish(), tally, bridge };
 }
 
-function bridgeOf(account: Account, books: BooksAtClose, bridge: BridgeBuilder): Bridge | undefined {
-  const booked = books.of(account);
+function bridgeOf(account: Account, reading: LedgerReading, bridge: BridgeBuilder): Bridge | undefined {
+  const booked = reading.booked(account);
   return booked && { books: booked, lines: bridge.linesOf(account) };
 }
 

@@ -4,8 +4,43 @@ import {
   type OutboxRow,
   readOutbox,
 } from '../../../../calls/store/call-rows.ts';
+import type { EncodedClaim } from '../../../../ledger/store/claim-key.ts';
 import type { RowSnapshot, WrongRow } from '../../../../ledger/store/stored-rows.ts';
-import type { ExpectedCall, OutboxEntry } from './expected-call.ts';
+
+/** The states in which the outbox may have a call. */
+export type OutboxStatus = 'pending' | 'watched' | 'ready' | 'leased' | 'unpaid' | 'dead';
+
+/** The row of the outbox that events make. */
+export interface ExpectedCall {
+  readonly row: Pick<
+    OutboxRow,
+    | 'service_id'
+    | 'job_index'
+    | 'network'
+    | 'asset'
+    | 'symbol'
+    | 'caller'
+    | 'trigger_kind'
+    | 'trigger_name'
+    | 'trigger_id'
+    | 'idempotency_key'
+  > & { readonly claims: readonly EncodedClaim[] };
+  /** Undefined before the call was enqueued: no event names it. */
+  readonly callId: number | undefined;
+  readonly statuses: readonly OutboxStatus[];
+  /** A failed payment's call is removed without an event once the payment can never land. */
+  readonly mayBeMissing: boolean;
+  readonly bodySha256: string;
+  readonly bodyBytes: number;
+}
+
+/** A payment or a trigger's call, and the row that it must have; undefined if it must have no row. */
+export interface OutboxEntry {
+  /** The payment that it is found by, as `paymentKey()` names it, or the idempotency key of a trigger. */
+  readonly payment: string;
+  readonly stream: string;
+  readonly call: ExpectedCall | undefined;
+}
 
 /** What the outbox has of a part of the ledger. */
 export interface ComparedCalls {
@@ -30,7 +65,7 @@ export async function compareCalls(
   for (const { payment, stream, call } of part.calls) {
     const [row, ...more] = byPayment.get(payment) ?? [];
     for (const other of more) wrong.push(strayRow(other));
-    if (row && call) wrong.push(...differences(call, row));
+    if (row && call) wrong.push(...differences(call, stream, row));
     else if (row) wrong.push(strayRow(row));
     else if (call && !call.mayBeMissing)
       wrong.push({ table: 'call', expected: { stream, call_id: call.callId ?? null }, stored: null });
@@ -48,57 +83,28 @@ function strayRow({ call_id, stream, status }: OutboxRow): WrongRow {
 }
 
 /** The row of the call, and that of its body. */
-function differences(call: ExpectedCall, row: OutboxRow): WrongRow[] {
+function differences(call: ExpectedCall, stream: string, stored: OutboxRow): WrongRow[] {
   const wrong: WrongRow[] = [];
-  const of = { stream: call.stream, call_id: row.call_id };
-  const expected = { ...columnsOf(call, row), ...of, call_id: call.callId ?? row.call_id };
-  const stored = {
-    stream: row.stream,
-    service_id: row.service_id,
-    job_index: row.job_index,
-    network: row.network,
-    asset: row.asset,
-    symbol: row.symbol,
-    caller: row.caller,
-    trigger_kind: row.trigger_kind,
-    trigger_name: row.trigger_name,
-    trigger_id: row.trigger_id,
-    idempotency_key: row.idempotency_key,
-    claims: JSON.stringify(row.claims ?? []),
-    status: row.status,
-    call_id: row.call_id,
+  const of = { stream, call_id: stored.call_id };
+  const { body_sha256: sha256, body_bytes: bytes } = stored;
+  const expected = {
+    ...call.row,
+    stream,
+    status: call.statuses.find((one) => one === stored.status) ?? call.statuses.join(' or '),
+    call_id: call.callId ?? stored.call_id,
   };
-  const isSame = Object.entries(expected).every(
-    ([column, value]) => stored[column as keyof typeof stored] === value,
+  const given = { ...stored, claims: stored.claims ?? [] };
+  const found = Object.fromEntries(
+    Object.keys(expected).map((name) => [name, given[name as keyof OutboxRow]]),
   );
-  if (!isSame) wrong.push({ table: 'call', expected, stored });
-  if (row.body_sha256 === null) wrong.push({ table: 'call_body', expected: of, stored: null });
-  else if (row.body_sha256 !== call.bodySha256 || row.body_bytes !== call.bodyBytes)
+  if (JSON.stringify(found) !== JSON.stringify(expected))
+    wrong.push({ table: 'call', expected, stored: found });
+  if (sha256 === null) wrong.push({ table: 'call_body', expected: of, stored: null });
+  else if (sha256 !== call.bodySha256 || bytes !== call.bodyBytes)
     wrong.push({
       table: 'call_body',
       expected: { ...of, sha256: call.bodySha256, bytes: call.bodyBytes },
-      stored: { ...of, sha256: row.body_sha256, bytes: row.body_bytes },
+      stored: { ...of, sha256, bytes },
     });
   return wrong;
-}
-
-function columnsOf(
-  { job, token, caller, trigger, idempotencyKey, claims, statuses }: ExpectedCall,
-  { status }: OutboxRow,
-) {
-  return {
-    service_id: job.serviceId,
-    job_index: job.jobIndex,
-    network: token?.network ?? null,
-    asset: token?.asset ?? null,
-    symbol: token?.symbol ?? null,
-    caller,
-    trigger_kind: trigger?.kind ?? null,
-    trigger_name: trigger?.name ?? null,
-    trigger_id: trigger?.id ?? null,
-    // the key of a call that a trigger made names its stream
-    idempotency_key: trigger ? null : idempotencyKey,
-    claims: JSON.stringify(claims),
-    status: statuses.find((one) => one === status) ?? statuses.join(' or '),
-  };
 }

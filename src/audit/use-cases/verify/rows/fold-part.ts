@@ -2,7 +2,7 @@ import type { RecordedEvent } from '../../../../ledger/rules/event.ts';
 import { completionRowsOf, paymentRowsOf } from '../../projections/read-model.ts';
 import type { ExpectedResult } from '../../../../calls/store/call-rows.ts';
 import type { ExpectedRow } from '../../../../ledger/store/stored-rows.ts';
-import type { OutboxEntry, ExpectedCall } from './expected-call.ts';
+import type { OutboxEntry, OutboxStatus } from './compare-calls.ts';
 import { paymentOf } from './payment-rows.ts';
 import { claimsOfPayment, claimsOfStream, type StreamClaim } from './stream-claims.ts';
 
@@ -83,7 +83,7 @@ function foldPayment(
   const payment = paymentOf(events);
   if (!payment || !isHere(payment)) return;
   part.claims.push(...claimsOfPayment(stream, payment));
-  part.calls.push(payment.outboxEntry(stream));
+  part.calls.push(payment.outboxEntry);
   part.results.push(...events.flatMap(resultOf));
 }
 
@@ -105,17 +105,24 @@ function triggeredCallOf(events: readonly RecordedEvent[]): OutboxEntry | undefi
   const { data, stream } = first;
   const { idempotency_key: payment, trigger: kind, trigger_name: name, trigger_id: id } = data;
   const statuses = statusesOf(events);
-  const call: ExpectedCall | undefined = statuses && {
-    payment,
-    idempotencyKey: null,
-    stream,
-    job: { serviceId: data.service_id, jobIndex: data.job_index },
-    token: null,
+  const row = {
+    service_id: data.service_id,
+    job_index: data.job_index,
+    network: null,
+    asset: null,
+    symbol: null,
     caller: null,
-    trigger: { kind, name, id },
+    trigger_kind: kind,
+    trigger_name: name,
+    trigger_id: id,
+    // the key of a call that a trigger made names its stream
+    idempotency_key: null,
     claims: [],
-    callId: data.call_id,
+  };
+  const call = statuses && {
+    row,
     statuses,
+    callId: data.call_id,
     mayBeMissing: false,
     bodySha256: data.body_sha256,
     bodyBytes: data.body_bytes,
@@ -123,8 +130,8 @@ function triggeredCallOf(events: readonly RecordedEvent[]): OutboxEntry | undefi
   return { payment, stream, call };
 }
 
-function statusesOf(events: readonly RecordedEvent[]): ExpectedCall['statuses'] | undefined {
-  let statuses: ExpectedCall['statuses'] | undefined = ['ready', 'leased'];
+function statusesOf(events: readonly RecordedEvent[]): readonly OutboxStatus[] | undefined {
+  let statuses: readonly OutboxStatus[] | undefined = ['ready', 'leased'];
   for (const { type } of events) {
     if (type === 'dead_lettered') statuses = ['dead'];
     if (type === 'operator_requeued') statuses = ['ready', 'leased'];

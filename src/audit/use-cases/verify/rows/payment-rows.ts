@@ -1,10 +1,9 @@
 import type { EventData, RecordedEvent } from '../../../../ledger/rules/event.ts';
-import { paidCallKey, type Fingerprint, paymentFromData } from '../../../../payments/rules/payment.ts';
-import type { JobId } from '../../../../base/values/job.ts';
-import type { Caip2, Hex } from '../../../../base/values/primitives.ts';
-import { claimKey, type EncodedClaim, encodeClaim } from '../../../../ledger/store/claim-key.ts';
+import { paidCallKey, paymentFromData, type SignedPayment } from '../../../../payments/rules/payment.ts';
+import { emptyQuoteState, evolve, jobOf, type QuoteState } from '../../../../payments/rules/quote-state.ts';
+import { claimKey, encodeClaim } from '../../../../ledger/store/claim-key.ts';
 import type { AnyClaim, Claim } from '../../../../ledger/store/lane-command.ts';
-import type { ExpectedCall, OutboxEntry, OutboxStatus } from './expected-call.ts';
+import type { OutboxEntry, OutboxStatus } from './compare-calls.ts';
 import { refundClaim } from '../../../../payments/store/recorded-claims.ts';
 import {
   paymentClaim,
@@ -14,7 +13,7 @@ import {
 } from '../../../../payments/store/claims.ts';
 
 /** A claim whose row a payment must have. */
-export interface HeldClaim {
+interface HeldClaim {
   readonly claim: AnyClaim;
   /**
    * `certain`: the row must be there. `with_call`: only while the payment's call is in the outbox; a failed payment that can never land
@@ -23,213 +22,175 @@ export interface HeldClaim {
   readonly held: 'certain' | 'with_call';
 }
 
-/** The claims and the call of one payment, as the events of its stream make them. */
-export class PaymentRows {
+/** The claims and the call of the payment of one stream, as its events make them. */
+export interface PaymentRows {
   /** As `paymentKey()` names it. */
-  readonly key: Hex;
-  readonly #payment: Fingerprint & { readonly symbol: string };
-  readonly #claims = new Map<string, HeldClaim>();
-  readonly #startedAt: number;
-  readonly #nonceSha256: string | undefined;
+  readonly key: string;
+  /** The place of the event that began it. */
+  readonly seq: number;
+  readonly claims: readonly HeldClaim[];
+  /** What the outbox must have of it. */
+  readonly outboxEntry: OutboxEntry;
+}
+
+/** The payment of a stream of a quote or of a recovered payment; undefined before it has begun. */
+export function paymentOf(events: readonly RecordedEvent[]): PaymentRows | undefined {
+  let rows: OpenRows | undefined;
+  let state = emptyQuoteState;
+  let passed: EventData<'auth_passed'> | undefined;
+  for (const event of events) {
+    const before = state.payment;
+    state = evolve(state, event);
+    if (event.type === 'payment_verified') passed = undefined;
+    if (event.type === 'auth_passed') passed = event.data;
+    if (event.type === 'settlement_started' || event.type === 'payment_recovered')
+      rows = new OpenRows(state, event, passed);
+    // an event of another payment or call changes nothing
+    else if (rows && (state.payment !== before || event.type === 'operator_discarded'))
+      rows.take(event, state);
+  }
+  return rows?.close(state);
+}
+
+type Beginning = Extract<RecordedEvent, { type: 'settlement_started' | 'payment_recovered' }>;
+
+class OpenRows {
+  readonly #payment: SignedPayment;
+  readonly #key: string;
+  readonly #began: Beginning;
   readonly #caller: string | null;
-  /** What the row of its call keeps of its claims. */
-  #kept: readonly EncodedClaim[] = [];
-  /** Those that it frees once it can never land: a caller's nonce, and the payer's id for it. */
-  #credentials: readonly HeldClaim[] = [];
-  #status: 'settling' | 'settled' | 'failed' = 'settling';
+  readonly #claims = new Map<string, Claim>();
   #transfer: string | undefined;
-  #isRecovered = false;
-  #job: JobId | undefined;
-  #body: { readonly sha256: string; readonly bytes: number } | undefined;
-  #call: { readonly id: number; status: 'open' | 'completed' | 'dead' | 'gone' } | undefined;
+  /** Those that it frees once it can never land: a caller's nonce, and the payer's id for it. */
+  readonly #credentials: readonly AnyClaim[];
+  #credentialsHeld: HeldClaim['held'] | 'no' = 'certain';
   /** It failed while no event had named a call of it: since then its call may have been removed. */
   #mayBeRemoved = false;
+  /** The call that was given up, or taken away with its failed payment. */
+  #goneCall: number | undefined;
 
-  constructor(
-    payment: Fingerprint & { readonly symbol: string },
-    startedAt: number,
-    of: {
-      readonly job: JobId | undefined;
-      readonly caller: string | null;
-      readonly nonceSha256: string | undefined;
-    },
-  ) {
-    this.key = paymentKey(payment);
-    this.#payment = payment;
-    this.#startedAt = startedAt;
-    this.#job = of.job;
-    this.#caller = of.caller;
-    this.#nonceSha256 = of.nonceSha256;
+  constructor(state: QuoteState, began: Beginning, passed: EventData<'auth_passed'> | undefined) {
+    this.#payment = paymentFromData(paymentIn(state).payment);
+    this.#key = paymentKey(this.#payment);
+    this.#began = began;
+    this.#caller = passed?.caller ?? null;
+    const isRecovered = began.type === 'payment_recovered';
+    this.#hold(paymentClaim(this.#payment, isRecovered ? 'recovered' : began.data.binding));
+    if (isRecovered) this.#claimTransfer(began.data.transaction, began.data.log_index);
+    this.#credentials = isRecovered ? [] : this.#credentialsOf(began.data, state, passed);
   }
 
-  /** The place of the event that began it. */
-  get seq(): number {
-    return this.#startedAt;
-  }
-
-  start(data: EventData<'settlement_started'>): void {
-    this.#hold(paymentClaim(this.#payment, data.binding));
+  #credentialsOf(
+    { payment_id: id, binding }: EventData<'settlement_started'>,
+    state: QuoteState,
+    passed: EventData<'auth_passed'> | undefined,
+  ): AnyClaim[] {
+    const job = jobOf(state);
+    const nonceSha256 = passed?.caller_nonce_sha256;
     const credentials: AnyClaim[] = [];
-    if (this.#nonceSha256 !== undefined && this.#caller !== null && this.#job)
-      credentials.push({
-        kind: 'caller_nonce',
-        caller: this.#caller,
-        ...this.#job,
-        nonceSha256: this.#nonceSha256,
-      });
-    if (data.payment_id !== undefined)
-      credentials.push(paymentIdClaim(this.#payment.payer, data.payment_id, `${this.key}/${data.binding}`));
-    this.#credentials = credentials.map((claim) => ({ claim, held: 'certain' }));
-    this.#kept = credentials.map(encodeClaim);
-    this.#body = { sha256: data.body_sha256, bytes: data.body_bytes };
+    if (nonceSha256 !== undefined && this.#caller !== null && job)
+      credentials.push({ kind: 'caller_nonce', caller: this.#caller, ...job, nonceSha256 });
+    if (id !== undefined)
+      credentials.push(paymentIdClaim(this.#payment.payer, id, `${this.#key}/${binding}`));
+    return credentials;
   }
 
-  recover(data: EventData<'payment_recovered'>): void {
-    this.#isRecovered = true;
-    this.#hold(paymentClaim(this.#payment, 'recovered'));
-    this.#status = 'settled';
-    this.#claimTransfer(data.transaction, data.log_index);
-  }
-
-  /** Whether an event names this payment, or its call. */
-  isNamedBy({ data }: RecordedEvent): boolean {
-    if ('payment_nonce' in data && 'network' in data && 'asset' in data && 'payer' in data)
-      return (
-        data.payment_nonce === this.#payment.nonce &&
-        data.network === this.#payment.network &&
-        data.asset === this.#payment.asset &&
-        data.payer === this.#payment.payer
-      );
-    // a call that is enqueued is named with the nonce of the payment that waits for it
-    if ('call_id' in data && 'payment_nonce' in data)
-      return this.#status === 'settled' && this.#payment.nonce === data.payment_nonce && !this.#call;
-    return 'call_id' in data && this.#call?.id === data.call_id;
-  }
-
-  apply(event: RecordedEvent): void {
+  /** @param state after the event */
+  take(event: RecordedEvent, state: QuoteState): void {
+    const call = state.payment?.call;
     switch (event.type) {
-      case 'redelivery_requested': {
-        const { service_id, job_index, body_sha256, body_bytes } = event.data;
-        this.#job = { serviceId: service_id, jobIndex: job_index };
-        this.#body = { sha256: body_sha256, bytes: body_bytes };
-        return;
-      }
       case 'payment_settled': {
         const { transaction, evidence, log_index: logIndex } = event.data;
-        this.#status = 'settled';
         if (evidence !== 'facilitator') this.#claimTransfer(transaction, logIndex ?? 'unseen');
         return;
       }
       case 'settlement_confirmed':
-        this.#claimTransfer(event.data.transaction, event.data.log_index);
-        return;
-      case 'settlement_unknown':
-        this.#status = 'settling';
-        return;
+        return this.#claimTransfer(event.data.transaction, event.data.log_index);
       case 'settlement_reorged':
         if (this.#transfer !== undefined) this.#claims.delete(this.#transfer);
-        this.#takeBack(event.data.call);
-        return;
-      case 'settlement_disproved':
-        this.#takeBack(event.data.call);
         return;
       case 'settlement_failed':
-        this.#fail();
+        if (call) return;
+        this.#mayBeRemoved = true;
+        if (this.#credentialsHeld === 'certain') this.#credentialsHeld = 'with_call';
         return;
       case 'refunded':
-        this.#hold(refundClaim(event.data, event.data.payment_nonce));
-        return;
+        return void this.#hold(refundClaim(event.data, event.data.payment_nonce));
       case 'enqueued':
       case 'enqueued_again':
-        this.#call = { id: event.data.call_id, status: 'open' };
         this.#mayBeRemoved = false;
         return;
-      case 'operator_requeued':
-      case 'delivered':
-        this.#moveCall('open');
+      case 'dead_lettered':
+        if (event.data.reason !== 'settlement_failed' || state.payment?.status !== 'settlement_failed')
+          return;
+        this.#goneCall = event.data.call_id;
+        this.#credentialsHeld = 'no';
         return;
-      case 'completed':
-        this.#moveCall('completed');
-        return;
-      case 'dead_lettered': {
-        const isRemoved = this.#status === 'failed' && event.data.reason === 'settlement_failed';
-        this.#moveCall(isRemoved ? 'gone' : 'dead');
-        if (isRemoved) this.#credentials = [];
-        return;
-      }
       case 'operator_discarded':
-        this.#moveCall('gone');
+        if (call?.callId === event.data.call_id) this.#goneCall = call.callId;
         return;
       default:
     }
   }
 
-  claims(): HeldClaim[] {
-    return [...this.#claims.values(), ...this.#credentials];
-  }
-
-  /** What the outbox must have of it. */
-  outboxEntry(stream: string): OutboxEntry {
-    return { payment: this.key, stream, call: this.#expectedCall(stream) };
-  }
-
-  #expectedCall(stream: string): ExpectedCall | undefined {
-    const statuses = this.#statuses();
-    if (!statuses || !this.#job || !this.#body) return undefined;
-    const { network, asset, symbol } = this.#payment;
+  close(state: QuoteState): PaymentRows {
+    const held = this.#credentialsHeld;
+    const certain = [...this.#claims.values()].map((claim) => ({ claim, held: 'certain' }) as const);
+    const others = held === 'no' ? [] : this.#credentials.map((claim) => ({ claim, held }));
     return {
-      payment: this.key,
-      idempotencyKey: paidCallKey({ payment: this.key, job: this.#job, bodySha256: this.#body.sha256 }),
-      stream,
-      job: this.#job,
-      token: { network, asset, symbol },
-      caller: this.#caller,
-      trigger: null,
-      claims: this.#kept,
-      callId: this.#call?.id,
-      statuses,
-      mayBeMissing: !this.#call && this.#mayBeRemoved,
-      bodySha256: this.#body.sha256,
-      bodyBytes: this.#body.bytes,
+      key: this.#key,
+      seq: this.#began.seq,
+      claims: [...certain, ...others],
+      outboxEntry: this.#outboxEntry(state),
     };
   }
 
-  #statuses(): readonly OutboxStatus[] | undefined {
-    const isSettled = this.#status === 'settled';
-    switch (this.#call?.status) {
-      case 'open':
-        return isSettled ? ['ready', 'leased'] : ['unpaid', 'pending'];
-      case 'dead':
-        return ['dead'];
-      case 'completed':
-      case 'gone':
-        return undefined;
-      case undefined:
-        if (this.#status === 'failed') return ['watched'];
-        // a recovered payment waits for its release; another settled payment without a call waits for nothing
-        if (isSettled && !this.#isRedelivered()) return undefined;
-        return this.#mayBeRemoved ? ['pending', 'watched'] : ['pending'];
+  #outboxEntry(state: QuoteState): OutboxEntry {
+    const [statuses, job] = [this.#statuses(state), jobOf(state)];
+    const { stream, type } = this.#began;
+    const body = type === 'settlement_started' ? this.#began.data : paymentIn(state).recovered?.redelivery;
+    if (!statuses || !job || !body) return { payment: this.#key, stream, call: undefined };
+    const { network, asset, symbol } = this.#payment;
+    const call = paymentIn(state).call;
+    const row = {
+      service_id: job.serviceId,
+      job_index: job.jobIndex,
+      network,
+      asset,
+      symbol,
+      caller: this.#caller,
+      trigger_kind: null,
+      trigger_name: null,
+      trigger_id: null,
+      idempotency_key: paidCallKey({ payment: this.#key, job, bodySha256: body.body_sha256 }),
+      claims: this.#credentials.map(encodeClaim),
+    };
+    return {
+      payment: this.#key,
+      stream,
+      call: {
+        row,
+        statuses,
+        callId: call?.callId,
+        mayBeMissing: !call && this.#mayBeRemoved,
+        bodySha256: body.body_sha256,
+        bodyBytes: body.body_bytes,
+      },
+    };
+  }
+
+  #statuses(state: QuoteState): readonly OutboxStatus[] | undefined {
+    const { status, call, recovered } = paymentIn(state);
+    const isSettled = status === 'settled';
+    if (call) {
+      if (call.status === 'completed' || call.callId === this.#goneCall) return undefined;
+      if (call.status === 'dead_lettered') return ['dead'];
+      return isSettled ? ['ready', 'leased'] : ['unpaid', 'pending'];
     }
-  }
-
-  #isRedelivered(): boolean {
-    return this.#isRecovered && this.#body !== undefined;
-  }
-
-  #fail(): void {
-    this.#status = 'failed';
-    if (this.#call) return;
-    this.#mayBeRemoved = true;
-    this.#credentials = this.#credentials.map(({ claim }) => ({ claim, held: 'with_call' }));
-  }
-
-  #takeBack(fate: 'withdrawn' | 'kept'): void {
-    this.#status = 'settling';
-    if (fate === 'withdrawn') this.#call = undefined;
-  }
-
-  #moveCall(status: 'open' | 'completed' | 'dead' | 'gone'): void {
-    if (this.#call) this.#call.status = status;
+    if (status === 'settlement_failed') return ['watched'];
+    // a recovered payment waits for its release; another settled payment without a call waits for nothing
+    if (isSettled && !recovered?.redelivery) return undefined;
+    return this.#mayBeRemoved ? ['pending', 'watched'] : ['pending'];
   }
 
   #claimTransfer(transaction: string, logIndex: number | 'unseen'): void {
@@ -241,57 +202,12 @@ export class PaymentRows {
 
   #hold(claim: Claim): string {
     const key = claimKey(claim).toString('hex');
-    this.#claims.set(key, { claim, held: 'certain' });
+    this.#claims.set(key, claim);
     return key;
   }
 }
 
-/** The payment of one stream of a quote or of a recovered payment. */
-export function paymentOf(events: readonly RecordedEvent[]): PaymentRows | undefined {
-  let payment: PaymentRows | undefined;
-  let job: JobId | undefined;
-  let passed: EventData<'auth_passed'> | undefined;
-  for (const event of events) {
-    switch (event.type) {
-      case 'quote_issued':
-        job = { serviceId: event.data.service_id, jobIndex: event.data.job_index };
-        break;
-      case 'payment_verified':
-        passed = undefined;
-        break;
-      case 'auth_passed':
-        passed = event.data;
-        break;
-      case 'settlement_started': {
-        const of = {
-          job,
-          caller: passed?.caller ?? null,
-          nonceSha256: passed?.caller_nonce_sha256,
-        };
-        payment = new PaymentRows(paymentFromData(event.data.payment), event.seq, of);
-        payment.start(event.data);
-        break;
-      }
-      case 'payment_recovered': {
-        const of = { job: undefined, caller: null, nonceSha256: undefined };
-        payment = new PaymentRows(recovered(event.data), event.seq, of);
-        payment.recover(event.data);
-        break;
-      }
-      default:
-        if (payment?.isNamedBy(event)) payment.apply(event);
-    }
-  }
+function paymentIn({ payment }: QuoteState): NonNullable<QuoteState['payment']> {
+  if (!payment) throw new Error('the stream has no payment');
   return payment;
-}
-
-function recovered(data: EventData<'payment_recovered'>): Fingerprint & { readonly symbol: string } {
-  return {
-    network: data.network as Caip2,
-    transferMethod: data.transfer_method,
-    asset: data.asset as Hex,
-    payer: data.payer as Hex,
-    nonce: data.payment_nonce as Hex,
-    symbol: data.symbol,
-  };
 }

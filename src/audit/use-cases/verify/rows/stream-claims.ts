@@ -31,7 +31,7 @@ export interface StreamClaim {
 
 /** The claims of the payment of a stream. */
 export function claimsOfPayment(stream: string, payment: PaymentRows | undefined): StreamClaim[] {
-  return (payment?.claims() ?? []).map(({ claim, held }) => ({
+  return (payment?.claims ?? []).map(({ claim, held }) => ({
     claim,
     stream,
     withCallOf: held === 'certain' ? undefined : payment?.key,
