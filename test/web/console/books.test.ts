@@ -53,7 +53,7 @@ test.skipIf(!hasBrowser)(
     expect(await page.getByText('It ties out').count()).toBe(0);
     await tour.look('console-reconciliation');
     await page.getByRole('link', { name: 'Explain it' }).click();
-    await page.getByText('Nothing yet.').waitFor();
+    await page.getByText('Not explained: Money came on the chain').waitFor();
     await page.getByLabel('Category').selectOption('known_transfer');
     await page.getByLabel('Note').fill('Our own deposit, of 24 November');
     await page.getByRole('button', { name: 'Record it' }).click();
