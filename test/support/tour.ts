@@ -32,22 +32,29 @@ export interface Tour {
   unseen(registered: readonly string[]): readonly string[];
 }
 
-const folds = 'details:not([open], details details)';
+const unfold = `for (const part of document.querySelectorAll('details:not([open])')) {
+  part.dataset.wasFolded = '';
+  part.open = true;
+}`;
+const fold = `document.querySelectorAll('[data-was-folded]').forEach((part) => (part.open = false))`;
+/** Not what is folded within a folded part: a person opens one at a time. */
+const unfoldFirst = `document.querySelectorAll('[data-was-folded]:not([data-was-folded] *)').forEach((part) => (part.open = true))`;
 
 /** Looks at pages in one tab: each is checked, also for its width on a phone, and kept as a picture if one is asked for. */
 export function startTour({ open, page, check }: Tab): Tour {
   const seen: string[] = [];
   const look = async (name: string): Promise<void> => {
-    const isPictured = pictures !== undefined && name.includes(pictured);
-    if (isPictured) await takePictures(page, name);
-    const isFolded = (await page.locator(folds).count()) > 0;
-    if (isPictured && isFolded) {
-      await page.evaluate(`document.querySelectorAll('${folds}').forEach((part) => (part.open = true))`);
-      await takePictures(page, `${name}-unfolded`);
-    }
     // what is folded is part of the page
-    await page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))");
+    await page.evaluate(unfold);
     await check();
+    if (pictures !== undefined && name.includes(pictured)) {
+      await page.evaluate(fold);
+      await takePictures(page, name);
+      await page.evaluate(unfoldFirst);
+      if ((await page.locator('[data-was-folded][open]').count()) > 0)
+        await takePictures(page, `${name}-unfolded`);
+      await page.evaluate(unfold);
+    }
     for (const [size, viewport] of Object.entries(viewports)) {
       await page.setViewportSize(viewport);
       const isTooWide = await page.evaluate('document.documentElement.scrollWidth > innerWidth');

@@ -57,9 +57,8 @@ test.skipIf(!hasBrowser)(
     await page.getByLabel('Category').selectOption('known_transfer');
     await page.getByLabel('Note').fill('Our own deposit, of 24 November');
     await page.getByRole('button', { name: 'Record it' }).click();
-    await page.getByText('Your explanation is recorded').waitFor();
-    expect((await browserOf(site, ada).get('/console')).text).not.toContain('in the last reconciliation');
     await page.getByText('Explained by ada as known transfer: “Our own deposit, of 24 November”.').waitFor();
+    expect((await browserOf(site, ada).get('/console')).text).not.toContain('in the last reconciliation');
     await tour.look('console-break');
     expect(await said()).toMatchObject([
       { as: 'known_transfer', operator: 'ada', note: 'Our own deposit, of 24 November', transaction },

@@ -66,7 +66,8 @@ export function breakPages(console: Console, { jobs }: ConsoleSite): void {
       return {
         kind: 'redirect',
         to: pathOf(visit.params),
-        notice: as === 'open' ? 'break_opened' : 'break_explained',
+        // an explanation is the first line of the page
+        ...(as === 'open' && { notice: 'break_opened' }),
       };
     },
   );
@@ -166,22 +167,21 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
   const forms = html`<div class="grid pair">
     ${recordForm(visit, found, stored.report, typed)} ${explainForm(visit, typed)}
   </div>`;
-  const body = html`${standingOf(said.at(-1), differs, mayAct)}
-    ${
-      mayAct &&
-      (isOpen
-        ? forms
-        : html`<details>
-            <summary>Record or explain it otherwise</summary>
-            ${forms}
-          </details>`)
-    }
+  const body = html`${standingOf(said.at(-1), differs, mayAct)} ${mayAct && isOpen && forms}
     <section class="sheet">
       <h2>What differs</h2>
       ${!isOpen && html`<p>${differs}</p>`}
       ${factList([...factsOf(stored.report, item), ['Id of the break', shortId(breakId, 'the id of the break')]])}
     </section>
-    ${said.length > 1 && explanationsSheet(said)}`;
+    ${said.length > 1 && explanationsSheet(said)}
+    ${
+      mayAct &&
+      !isOpen &&
+      html`<details>
+        <summary>Record or explain it otherwise</summary>
+        ${forms}
+      </details>`
+    }`;
   return booksView(visit.site, booksPath, `Break ${breakId.slice(0, 10)}`, body, {
     up: [`${booksPath}/reconciliations/${stored.id}`, `Reconciliation ${stored.id}`],
     heading: `Break: ${words(itemClass)}`,
@@ -213,8 +213,8 @@ function explanationsSheet(said: readonly Explained[]): Html {
 function standingOf(last: Explained | undefined, differs: string, mayAct: boolean): Html {
   if (last && !isSaidOpen([last]))
     return html`<p class="notice good">
-      Explained by ${last.data.operator} as ${classText(last.data.as)}: “${last.data.note}”. Nothing is left
-      to do.
+      Explained by ${last.data.operator} as ${classText(last.data.as)}: “${last.data.note}”. The next reports
+      say so, and nothing is left to do.
     </p>`;
   const next = mayAct ? 'Record what it is, or explain it.' : 'An operator of finance has to explain it.';
   return html`<p class="notice bad">Not explained: ${differs} ${next}</p>`;

@@ -107,7 +107,11 @@ function columnsFor(site: ConsoleSite, context: JobsContext, shown: readonly Job
                 >`,
             ),
     },
-    { label: 'Configured', isNumber: true, cell: ({ priceWei: wei, inUsd }) => priceText({ wei, inUsd }) },
+    {
+      label: 'Configured',
+      isNumber: true,
+      cell: ({ priceWei: wei, inUsd }) => html`<span class="line">${priceText({ wei, inUsd })}</span>`,
+    },
     {
       label: 'Settings',
       cell: (job) => policyOf(job, settings).map((line) => html`<span class="line hint">${line}</span>`),
