@@ -41,7 +41,7 @@ async function requestsView(visit: SignedInChatVisit, shows: Shows): Promise<Vie
   const keys = await listUserApiKeys(context, visitor);
   const next = cursorBehind(rows, shownRows);
   const { currency } = context.settings;
-  const isNew = rows.length === 0 && !isChosen(shows) && shows.cursor === undefined;
+  const isNew = rows.length === 0 && !hasFilters(shows) && shows.cursor === undefined;
   const usage = html`<p><a href="/usage">Usage</a></p>`;
   if (isNew) {
     const body = html`${usage}
@@ -70,13 +70,13 @@ function pathTo(path: string, { from, to, model, key_id: keyId, cursor }: Shows)
   return pathWith(path, { from, to, model, key_id: keyId?.toString(), cursor });
 }
 
-function isChosen({ from, to, model, key_id: keyId }: Shows): boolean {
+function hasFilters({ from, to, model, key_id: keyId }: Shows): boolean {
   return [from, to, model, keyId].some((value) => value !== undefined);
 }
 
 function nothingView(shows: Shows): Html {
   if (shows.cursor !== undefined) return empty('There are no older requests', 'This was the last page.');
-  return isChosen(shows)
+  return hasFilters(shows)
     ? empty(
         'No requests for this choice',
         'Choose other days, or another model or key.',
