@@ -1,6 +1,7 @@
 /**
  * `npm run screenshots [-- --out DIR] [--pages TEXT]` takes pictures of every page of customers and operators, in light and dark, on a
- * desktop and a phone, by the tests that open them all, and makes contact sheets of them: index.html and PNG files of eight pages each.
+ * desktop and a phone, by the tests that open them all, and makes contact sheets of them: index.html and PNG files of eight pages each. A page
+ * with folded parts has pictures with these open as well, NAME-unfolded.
  * With `--pages`, only of the pages whose name contains the text, by the tests whose source has it.
  */
 import { spawnSync } from 'node:child_process';

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import fastify, { type FastifyInstance } from 'fastify';
+import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { processEnvironment } from '../../src/base/config/environment.ts';
 import { consoleRoutes } from '../../src/web/console/console.ts';
@@ -10,7 +11,10 @@ import { pagesRoutes } from '../../src/web/pages/routes.ts';
 import type { Site } from '../../src/web/pages/visit.ts';
 import type { Tab } from './site.ts';
 
-/** With a directory in SCREENSHOTS, each page whose name contains SCREENSHOTS_OF is kept there as a picture: desktop and phone, light and dark. */
+/**
+ * With a directory in SCREENSHOTS, each page whose name contains SCREENSHOTS_OF is kept there as a picture: desktop and phone, light and dark;
+ * a page with folded parts also with these unfolded.
+ */
 const { SCREENSHOTS: pictures, SCREENSHOTS_OF: pictured = '' } = processEnvironment();
 
 const viewports = { phone: { width: 390, height: 844 }, desktop: { width: 1_180, height: 800 } };
@@ -28,13 +32,29 @@ export interface Tour {
   unseen(registered: readonly string[]): readonly string[];
 }
 
+const unfold = `for (const part of document.querySelectorAll('details:not([open])')) {
+  part.dataset.wasFolded = '';
+  part.open = true;
+}`;
+const fold = `document.querySelectorAll('[data-was-folded]').forEach((part) => (part.open = false))`;
+/** Not what is folded within a folded part: a person opens one at a time. */
+const unfoldFirst = `document.querySelectorAll('[data-was-folded]:not([data-was-folded] *)').forEach((part) => (part.open = true))`;
+
 /** Looks at pages in one tab: each is checked, also for its width on a phone, and kept as a picture if one is asked for. */
 export function startTour({ open, page, check }: Tab): Tour {
   const seen: string[] = [];
   const look = async (name: string): Promise<void> => {
     // what is folded is part of the page
-    await page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))");
+    await page.evaluate(unfold);
     await check();
+    if (pictures !== undefined && name.includes(pictured)) {
+      await page.evaluate(fold);
+      await takePictures(page, name);
+      await page.evaluate(unfoldFirst);
+      if ((await page.locator('[data-was-folded][open]').count()) > 0)
+        await takePictures(page, `${name}-unfolded`);
+      await page.evaluate(unfold);
+    }
     for (const [size, viewport] of Object.entries(viewports)) {
       await page.setViewportSize(viewport);
       const isTooWide = await page.evaluate('document.documentElement.scrollWidth > innerWidth');
@@ -42,11 +62,6 @@ export function startTour({ open, page, check }: Tab): Tour {
       expect(await page.evaluate(leavesSheet), `${name}: a table is wider than its sheet on a ${size}`).toBe(
         false,
       );
-      for (const colorScheme of pictures && name.includes(pictured) ? (['light', 'dark'] as const) : []) {
-        await page.emulateMedia({ colorScheme });
-        const file = path.join(pictures ?? '', `${name}-${size}-${colorScheme}.png`);
-        await page.screenshot({ path: file, fullPage: true });
-      }
     }
   };
   return {
@@ -61,6 +76,19 @@ export function startTour({ open, page, check }: Tab): Tour {
     unseen: (registered) =>
       registered.filter((route) => !seen.some((pathname) => patternOf(route).test(pathname))),
   };
+}
+
+/** Of the page as it is, in each look. */
+async function takePictures(page: Page, name: string): Promise<void> {
+  for (const [size, viewport] of Object.entries(viewports)) {
+    await page.setViewportSize(viewport);
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      const file = path.join(pictures ?? '', `${name}-${size}-${colorScheme}.png`);
+      await page.screenshot({ path: file, fullPage: true });
+    }
+  }
+  await page.emulateMedia({ colorScheme: 'light' });
 }
 
 function patternOf(route: string): RegExp {

@@ -162,8 +162,9 @@ function operationSection(document: ReferenceDocument, route: Route): Html {
           ${parameters.map(
             ({ name, in: place, schema, description }) =>
               html`<li>
-                <code>${name}</code> <span class="muted">${place}, ${typeText(schema)}</span>
-                ${described(description)}${membersList(schema)}
+                <code>${name}</code>
+                <span class="muted">${place}, ${typeText(schema)}</span
+                >${described(description)}${membersList(schema)}
               </li>`,
           )}
         </ul>`

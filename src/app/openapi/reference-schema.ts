@@ -61,8 +61,8 @@ export function membersList({
       ([name, schema]) =>
         html`<li>
           <code>${name}</code>
-          <span class="muted">${typeText(schema)}${!required.includes(name) && ', optional'}</span>
-          ${described(schema.description)}${membersList(schema)}
+          <span class="muted">${typeText(schema)}${!required.includes(name) && ', optional'}</span
+          >${described(schema.description)}${membersList(schema)}
         </li>`,
     )}
   </ul>`;

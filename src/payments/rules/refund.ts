@@ -10,7 +10,7 @@ export type RefundReason = (typeof refundReasons)[number];
 
 /** What people read for each reason; read models have them as text. */
 export const refundReasonTexts: Readonly<Record<string, string>> = {
-  dead_lettered: 'its call is a dead letter',
+  dead_lettered: 'its call was not delivered',
   never_enqueued: 'it never had a call',
   recovered: 'the chain shows it, and no call was made for it',
 } satisfies Record<RefundReason, string>;

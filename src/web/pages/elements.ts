@@ -221,6 +221,18 @@ export function time(at: Date): Html {
   >`;
 }
 
+/** From when to when: within a day the day is said once, and within a minute with what tells the ends apart. */
+export function timeSpan(from: Date, to: Date): Html {
+  if (day.format(from) !== day.format(to)) return html`${time(from)} up to ${time(to)}`;
+  const clocks = [from, to].map((at) => at.toISOString().slice('2026-11-23T'.length, -1));
+  const [begin = '', end = ''] = clocks;
+  const chars = ['00:00', '00:00:00', '00:00:00.000'].map(({ length }) => length);
+  const shown = chars.find((most) => begin.slice(0, most) !== end.slice(0, most));
+  const clock = (at: Date, text: string): Html =>
+    html`<time datetime="${at.toISOString()}">${text.slice(0, shown)}</time>`;
+  return html`${day.format(from)}, ${clock(from, begin)} up to ${clock(to, end)}`;
+}
+
 /** A whole day of UTC, such as `2026-11-23`: it is the same everywhere. */
 export function utcDay(isoDay: string): Html {
   return html`<time datetime="${isoDay}" title="${isoDay}, from 00:00 to 24:00 UTC"

@@ -35,6 +35,7 @@ export function modelColumns(
 export function modelPrice({ price }: ModelConfig, currency: string): Html | string {
   if (!price) return 'free';
   const { inputNanosPerMillion: input, outputNanosPerMillion: output } = price;
-  return html`${priceText(input)} in, ${priceText(output)} out
+  const digits = digitsOf([priceText(input), priceText(output)]);
+  return html`${decimalsOf(priceText(input), digits)} in, ${decimalsOf(priceText(output), digits)} out
     <span class="unit">${currency} a million tokens</span>`;
 }

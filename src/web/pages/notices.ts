@@ -23,7 +23,6 @@ const texts = {
     call_given_up: 'The call was given up. Its refund is due.',
     runner_paused: 'The runner is paused. Its calls wait until it is resumed.',
     runner_resumed: 'The runner gets calls again.',
-    break_explained: 'Your explanation is recorded, and the next reports carry it.',
     break_opened: 'The break is open again. The next reports say so.',
     credit_granted: 'The credit was granted.',
     period_closed: 'The period is closed. Another person reviews it.',

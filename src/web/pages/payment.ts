@@ -111,7 +111,8 @@ function stepsWith(delivered: string): readonly (readonly [name: string, label: 
 
 /** The steps that the module of a page goes through with the wallet, and their outcome. */
 export function walletSteps(steps: ReturnType<typeof stepsWith>): Html {
-  return html`<ol class="steps" data-steps hidden>
+  return html`<p class="notice" data-outcome role="status" hidden></p>
+    <ol class="steps" data-steps hidden>
       ${steps.map(
         ([name, label]) =>
           html`<li data-step="${name}" data-state="open">
@@ -119,6 +120,5 @@ export function walletSteps(steps: ReturnType<typeof stepsWith>): Html {
             <span class="hint" data-detail></span>
           </li>`,
       )}
-    </ol>
-    <p class="notice" data-outcome role="status" hidden></p>`;
+    </ol>`;
 }

@@ -53,6 +53,7 @@ export function lostView(
   };
 }
 
-export function notFound(what = 'page'): View {
-  return problemView(404, `There is no such ${what}.`, { title: 'Not found' });
+/** @param to where its visitor continues */
+export function notFound(what = 'page', to?: readonly [path: string, label: string]): View {
+  return problemView(404, `There is no such ${what}.`, { title: 'Not found', ...(to && { to }) });
 }

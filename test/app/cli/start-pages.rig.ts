@@ -56,10 +56,7 @@ test.skipIf(!hasBrowser)(
     await page.goto('/try');
     await page.getByLabel('Your message').fill('Hello');
     await button(page, 'Send').click();
-    await page
-      .getByRole('link', { name: /record/i })
-      .first()
-      .waitFor({ timeout: timeLimits.conditionMs });
+    await page.getByRole('link', { name: 'Details' }).first().waitFor({ timeout: timeLimits.conditionMs });
     await keepPicture(page, 'try');
 
     await page.goto('/jobs/1/0');
@@ -67,7 +64,7 @@ test.skipIf(!hasBrowser)(
     await page.getByRole('button', { name: 'Continue to payment' }).click();
     await page.getByRole('button', { name: 'Pay with the wallet' }).click();
     await button(page, 'Sign').click();
-    await page.getByText('The runner has done it.').waitFor({ timeout: timeLimits.conditionMs });
+    await page.getByText('The job is done.').waitFor({ timeout: timeLimits.conditionMs });
     // the devnet's runner gives the body back
     expect(await page.textContent('main')).toContain(Buffer.from('hello from the page').toString('base64'));
     await keepPicture(page, 'receipt');

@@ -53,13 +53,12 @@ test.skipIf(!hasBrowser)(
     expect(await page.getByText('It ties out').count()).toBe(0);
     await tour.look('console-reconciliation');
     await page.getByRole('link', { name: 'Explain it' }).click();
-    await page.getByText('Nothing yet.').waitFor();
+    await page.getByText('Not explained: Money came on the chain').waitFor();
     await page.getByLabel('Category').selectOption('known_transfer');
     await page.getByLabel('Note').fill('Our own deposit, of 24 November');
     await page.getByRole('button', { name: 'Record it' }).click();
-    await page.getByText('Your explanation is recorded').waitFor();
-    expect((await browserOf(site, ada).get('/console')).text).not.toContain('in the last reconciliation');
     await page.getByText('Explained by ada as known transfer: “Our own deposit, of 24 November”.').waitFor();
+    expect((await browserOf(site, ada).get('/console')).text).not.toContain('in the last reconciliation');
     await tour.look('console-break');
     expect(await said()).toMatchObject([
       { as: 'known_transfer', operator: 'ada', note: 'Our own deposit, of 24 November', transaction },

@@ -17,9 +17,10 @@ const job = '/x402/jobs/1/1';
 /** A gateway whose runner refuses calls while `isBroken`, and is not there while `isAway`. */
 async function startCalls() {
   const runner = { isBroken: true, isAway: false };
+  let row = 0;
   const answer = () => {
     if (runner.isAway) return { status: 500, body: 'no room <b>now</b>' };
-    return runner.isBroken ? { status: 422, body: `no model for row ${Math.random()}` } : { status: 200 };
+    return runner.isBroken ? { status: 422, body: `no model for row ${(row += 1)}` } : { status: 200 };
   };
   const site = await startJobsSite(chain, answer, { tables: '[console]\n' });
   return { site, runner };
@@ -44,7 +45,7 @@ async function addUnpaid({ database }: JobsSite): Promise<void> {
     const columns = rows.map(({ column_name: name }) => name).join(', ');
     await owner.query(
       `insert into tollbook.call (call_id, stream, ${columns}) overriding system value
-       select 1000000, stream || '1', ${columns} from tollbook.call where status = 'dead' limit 1`,
+       select 1000000, '0x' || repeat('ab', 32), ${columns} from tollbook.call where status = 'dead' limit 1`,
     );
     await owner.query('alter table tollbook.call enable trigger user');
   });
@@ -66,7 +67,7 @@ test.skipIf(!hasBrowser)(
     const tour = startTour(tab);
     await tour.open('/console/calls', 'console-calls');
     await page.keyboard.press('j');
-    await page.getByRole('link', { name: 'status 422' }).click();
+    await page.getByRole('link', { name: 'status 422: no model for row #' }).click();
     await page
       .getByText(
         '4 calls were not delivered; 3 can be sent to a runner again. 1 cannot: its payment is not settled at present.',
@@ -78,7 +79,7 @@ test.skipIf(!hasBrowser)(
     await page.getByRole('button', { name: 'Requeue 3' }).click();
     await page.getByRole('button', { name: 'Press again' }).click();
     await page
-      .getByText('3 calls were sent to their runners again. 1 cannot: its payment is not settled at present.')
+      .getByText('3 calls were sent to their runners again. 1 call was left unchanged, as said below.')
       .waitFor();
     await tour.look('console-dead-letters-report');
     for (const { call_id: callId, stream } of dead)

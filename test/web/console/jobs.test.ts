@@ -63,8 +63,8 @@ test('what a reload would sell otherwise is shown before it, and what it did aft
     await testConfig({ ...site.options, jobs: '[job_prices.1]\n0 = "0.000000000000000005 USD"' }),
   );
   const { text } = await ada.get(page);
-  expect(text).toContain('disabled at 0.000000000000000005 ether → disabled at 0.000000000000000005 USD');
-  expect(text).toContain('1/1: public paid at 0.000000000000000001');
+  expect(text).toContain('disabled at 5 wei → disabled at 0.000000000000000005 USD');
+  expect(text).toContain('1/1: public paid at 1 wei');
   expect(text).toContain('→ no price');
   expect(text).toContain('→ disabled at 0.000000000000000005');
 });

@@ -115,7 +115,7 @@ test.skipIf(!hasBrowser)(
     await press(link('Overview'));
     await press(link('1 payment is owed back'));
     await press(page.locator('tbody a').first());
-    await page.getByText('are due to the payer: its call is a dead letter').waitFor();
+    await page.getByText('are due to the payer: its call was not delivered').waitFor();
     morning.did('refund');
     await press(link('Overview'));
     await press(link('1 in the last reconciliation'));

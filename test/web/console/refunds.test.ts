@@ -76,7 +76,7 @@ test.skipIf(!hasBrowser)(
     const tour = startTour(tab);
     await tour.open('/console/books/refunds', 'console-refunds');
     await page.goto(`/console/payments/${due.quote_digest}`);
-    await page.getByRole('link', { name: 'Refund it' }).click();
+    await page.getByRole('link', { name: 'Refund the payer' }).click();
     const button = page.getByRole('button', { name: /^Send / });
     await button.waitFor();
     await tour.look('console-refund');
@@ -102,8 +102,8 @@ test.skipIf(!hasBrowser)(
     await button.click();
     await page.waitForURL('about:blank');
     await page.goto(path);
-    await page.getByText('Whether the wallet has sent it is not known').waitFor();
-    await page.getByText('Neither the gateway nor this browser knows a transaction.').waitFor();
+    await page.getByText('it is not known whether the wallet has sent it').waitFor();
+    await page.getByRole('heading', { name: 'What the wallet sent' }).waitFor({ state: 'hidden' });
     expect(await button.count()).toBe(0);
     await tour.look('console-refund-unknown');
     expect(await planBatch(database.pool, { network, max: 10 }, chainsAt(chain.rpcUrl))).toMatchObject({
@@ -128,7 +128,7 @@ test.skipIf(!hasBrowser)(
     // nothing can be done about the dead letter but to give it up
     const olga = browserOf(site, await signInOperator(site, { name: 'olga', role: 'operator' }));
     const { text } = await olga.get(`/console/payments/${due.quote_digest}`);
-    expect(text).toContain('It cannot be requeued: its payment was refunded');
+    expect(text).toContain('The call cannot be requeued: its payment was refunded');
     expect(text).toMatch(/data-story>Paid .*, not delivered, and refunded on/s);
     const letters = formsIn((await olga.get('/console/calls/dead')).text).map(({ action }) => action);
     expect(letters).toContain('/console/calls/dead/give-up');

@@ -23,8 +23,13 @@ test.skipIf(!hasBrowser)(
     const ada = await signInOperator(gateway);
     await signInOperator(gateway, { name: 'grace.hopper-of-the-night-shift', role: 'viewer' });
     const ledger = { lane: laneOn(gateway.database) };
-    for (const subject of ['42', `0x${'ab'.repeat(32)}`])
-      for (let count = 0; count < 30; count++) await recordAction(ledger, ada, 'requeue_call', subject);
+    const payment = `0x${'ab'.repeat(32)}`;
+    for (let count = 0; count < 15; count++) {
+      await recordAction(ledger, ada, 'requeue_call', String(42 + count));
+      await recordAction(ledger, ada, 'start_refund', payment);
+      await recordAction(ledger, ada, 'explain_break', payment);
+      await recordAction(ledger, ada, 'pause_runner', 'runner-1');
+    }
     const tab = await operatorTab(chromium, gateway, ada);
     const tour = startTour(tab);
     await tour.open('/console', 'console-overview');

@@ -47,7 +47,7 @@ async function check(page: Page): Promise<void> {
 
 const payButton = (page: Page) => page.getByRole('button', { name: 'Pay with the wallet' });
 const hasPaid = (page: Page): boolean => page.url().includes('/jobs/receipts/0x');
-const isDone = (page: Page) => page.getByText('The runner has done it.').waitFor();
+const isDone = (page: Page) => page.getByText('The job is done.').waitFor();
 const isBought = (page: Page) => page.getByText('This was paid already, from this browser').waitFor();
 
 async function onlyOneCall(site: JobsSite, { paid }: Buyer): Promise<void> {
@@ -91,7 +91,7 @@ describe.skipIf(!hasBrowser)('a visitor with a wallet', () => {
     await tour.look('jobs-order');
     await payButton(page).click();
     await page.getByRole('heading', { name: 'Paid, and waiting' }).waitFor();
-    await page.getByText('the call waits for its runner').waitFor();
+    await page.getByText('the job waits for its turn').waitFor();
     await tour.look('jobs-waiting');
     release?.();
     // the page looks again by itself
@@ -180,7 +180,7 @@ describe.skipIf(!hasBrowser)('a visitor with a wallet', () => {
     expect(await buyer.paid()).toBe(0n);
     await page.goto('/jobs/1/4');
     await page.getByText('each signs its request in addition to the payment').waitFor();
-    await page.getByText('from a program that signs for its caller').waitFor();
+    await page.getByText('says how a program sends it').waitFor();
     expect(await payButton(page).count()).toBe(0);
     await page.getByText('A page cannot do that: use a program.').waitFor();
   });

@@ -70,7 +70,7 @@ describe.skipIf(!hasBrowser)('a signed-in user tops up from the page of credit',
     const { gateway, tab, paying } = customer;
     const { page } = tab;
     await payButton(tab).waitFor();
-    const units = page.getByLabel('How many of it');
+    const units = page.getByLabel('How many times');
     const total = page.locator('[data-total]');
     expect(await total.textContent()).toBe('10.00 USD for 10 USDC');
     for (const refused of ['0', '101', '1.5']) {

@@ -164,7 +164,7 @@ test.skipIf(!hasBrowser)(
     await page.getByText('An amount above zero').waitFor();
     expect(await page.getByLabel('Name').inputValue()).toBe('My laptop');
     await tour.look('user-keys-refused');
-    await page.getByLabel('Most that it may spend').fill('5');
+    await page.getByLabel('Spending limit in all').fill('5');
     await page.getByRole('button', { name: 'Make the key' }).click();
     await page.getByRole('heading', { name: 'Your new key' }).waitFor();
     await tour.look('user-keys-made');

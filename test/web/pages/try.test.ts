@@ -56,7 +56,7 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
     await say(tab, 'words:120', paidModel);
     await page.getByText(/About 0\.00\d* USD so far, of at most 0\.\d+ USD held/).waitFor();
     await page.getByText(/Cost 0\.00\d+ USD, of 0\.\d+ USD held · \d+ tokens in, 120 out/).waitFor();
-    const href = await page.getByRole('link', { name: 'Its record' }).getAttribute('href');
+    const href = await page.getByRole('link', { name: 'Details' }).getAttribute('href');
     const id = new URL(href ?? '', gateway.url).searchParams.get('id') ?? '';
     const { json } = await person.get(`/v1/generation?id=${id}`);
     expect(json).toMatchObject({ status: 'completed', streamed: true, completion_tokens: 120 });
@@ -91,7 +91,7 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
     await page.getByText('word7 word8').waitFor();
     await page.getByRole('button', { name: 'Stop' }).click();
     await page.getByText('You pay for the prompt and for what was written until then.').waitFor();
-    const link = page.getByRole('link', { name: 'Its record' });
+    const link = page.getByRole('link', { name: 'Details' });
     await link.waitFor();
     const id = new URL((await link.getAttribute('href')) ?? '', gateway.url).searchParams.get('id') ?? '';
     const record = await eventually(async () => {

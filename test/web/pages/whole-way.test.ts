@@ -67,7 +67,7 @@ test.skipIf(!hasBrowser).each([true, false])(
     });
     await page.getByRole('link', { name: paidModel }).waitFor();
     await checked();
-    await page.getByLabel('Its id').fill(response.headers.get('x-request-id') ?? '');
+    await page.getByLabel('Request id').fill(response.headers.get('x-request-id') ?? '');
     await page.getByRole('button', { name: 'Look it up' }).click();
     await page.getByText('The whole answer was delivered.').waitFor();
     await page.getByText(String(data.usage?.prompt_tokens)).first().waitFor();
@@ -140,7 +140,7 @@ test.skipIf(!hasBrowser)(
     await page.getByLabel('Input').fill('Hello');
     await press(/^Continue to payment|^Check it/);
     await press(/^Pay with the wallet/);
-    await page.getByText('The runner has done it.').waitFor();
+    await page.getByText('The job is done.').waitFor();
     const secs = ((performance.now() - beganMs) / 1_000).toFixed(1);
     const receipt = new URL(page.url()).pathname;
     const costs = [];

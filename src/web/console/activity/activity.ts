@@ -2,7 +2,7 @@ import { cursorOf, pageLinks, pageRows, tableSheet } from '../tables.ts';
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { readConsoleEvents } from '../../../accounts/use-cases/operators.ts';
-import { type Column, empty, time } from '../../pages/elements.ts';
+import { type Column, empty, shortId, time, timeSpan } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { sectionView } from '../layout.ts';
 import type { ConsoleSite, OperatorVisit, Section } from '../visit.ts';
@@ -29,7 +29,7 @@ async function activityView({ site, query }: OperatorVisit): Promise<View> {
     { label: 'Who', cell: (event) => whoOf(event) },
     { label: 'What', cell: (event) => whatOf(event) },
     { label: 'Of what', cell: (event) => subjectOf(site, event) },
-    { label: 'Record', isNumber: true, cell: ({ seq }) => seq },
+    { label: 'Event', isNumber: true, cell: ({ seq }) => seq },
   ];
   const body = html`${before === undefined ? latestNotice(shown) : earlierNotice(shown)}
   ${
@@ -59,13 +59,13 @@ function latestNotice(shown: readonly RecordedEvent[]): Html | undefined {
 
 function earlierNotice(shown: readonly RecordedEvent[]): Html | undefined {
   const [newest, oldest] = [shown.at(0), shown.at(-1)];
-  return (
-    newest &&
-    oldest &&
-    html`<p class="notice">
-      Actions from ${time(new Date(oldest.at))} to ${time(new Date(newest.at))}, the latest of them first.
-    </p>`
-  );
+  if (!newest || !oldest) return undefined;
+  const [from, to] = [new Date(oldest.at), new Date(newest.at)];
+  const isShort = to.getTime() - from.getTime() < 60_000;
+  const when = isShort ? html`of ${time(to)}` : html`from ${timeSpan(from, to)}`;
+  return html`<p class="notice">
+    ${shown.length === 1 ? '1 action' : `${shown.length} actions`} ${when}, the latest first.
+  </p>`;
 }
 
 function whoOf({ data }: RecordedEvent): string {
@@ -73,10 +73,38 @@ function whoOf({ data }: RecordedEvent): string {
   return 'name' in data && typeof data.name === 'string' ? data.name : '';
 }
 
+/** Where the name of an action is not enough. An action is recorded before it is done, so it may have been refused. */
+const actionTexts: Readonly<Record<string, string>> = {
+  requeue_call: 'requeue a call',
+  give_up_call: 'give a call up',
+  give_up_calls: 'give calls up',
+  dry_run: 'dry run of a job',
+  reconcile: 'reconcile a period',
+  reconcile_stored: 'reconciliation stored',
+  reconcile_failed: 'reconciliation failed',
+  reconcile_refused: 'reconciliation refused',
+  explain_break: 'explain a break',
+  record_transfer: 'record a transfer',
+  resolve_settlement: 'resolve a settlement',
+  start_refund: 'start a refund',
+  note_sent_refund: 'record that a refund was sent',
+  drop_refund: 'say that a refund was not sent',
+  record_refund: 'record a refund',
+  close_period: 'close a period',
+  review_period: 'review a period',
+  reopen_period: 'open a period again',
+  invite_operator: 'invite an operator',
+  set_role: 'change a role',
+  withdraw_role: 'withdraw a role',
+  remove_factors: 'reset a second factor',
+  pause_runner: 'pause a runner',
+  resume_runner: 'resume a runner',
+};
+
 function whatOf(event: RecordedEvent): string {
   switch (event.type) {
     case 'operator_acted':
-      return event.data.action.replaceAll('_', ' ');
+      return actionTexts[event.data.action] ?? event.data.action.replaceAll('_', ' ');
     case 'operator_invited':
       return `invited as ${event.data.role}`;
     case 'operator_role_granted':
@@ -99,13 +127,18 @@ function whatOf(event: RecordedEvent): string {
 function subjectOf(site: ConsoleSite, { data }: RecordedEvent): Html | string {
   if ('subject' in data && typeof data.subject === 'string') {
     const { subject } = data;
-    if (/^0x[0-9a-f]{64}$/.test(subject))
-      return html`<a href="/console/payments/${subject}"><code>${subject.slice(0, 10)}…</code></a>`;
+    const action = 'action' in data ? data.action : undefined;
+    if (/^0x[0-9a-f]{64}$/.test(subject)) {
+      // breaks and transfers have ids of the same form
+      if (action === 'explain_break') return html`break ${shortId(subject, 'the id of the break')}`;
+      if (action === 'record_transfer') return html`transaction ${shortId(subject, 'the transaction')}`;
+      return html`<a href="/console/payments/${subject}">payment ${subject.slice(0, 8)}…</a>`;
+    }
     // the other actions about a number are not about a call
-    const isCall = 'action' in data && data.action === 'requeue_call' && /^\d+$/.test(subject);
+    const isCall = action === 'requeue_call' && /^\d+$/.test(subject);
     if (isCall) return html`<a href="/console/payments?q=${subject}">call ${subject}</a>`;
-    if ('action' in data && data.action === 'dry_run') return jobNamed(site, subject);
-    return html`<code>${subject}</code>`;
+    if (action === 'dry_run') return jobNamed(site, subject);
+    return subject;
   }
   return 'name' in data && typeof data.name === 'string' ? data.name : '';
 }

@@ -1,7 +1,8 @@
+import { formatUnits } from 'viem/utils';
 import { bridgeReasonTexts } from '../../../finance/rules/reconcile/bridge.ts';
 import type { AccountJson, ReportJson } from '../../../finance/rules/reconcile/report.ts';
 import { html, type Html } from '../../../base/values/html.ts';
-import { shortId } from '../../pages/elements.ts';
+import { digitsOf, shortId } from '../../pages/elements.ts';
 import { networkName } from '../../pages/known-networks.ts';
 import { paymentLink, reportedAmount, transactionWithLink, words } from './books-view.ts';
 
@@ -26,7 +27,10 @@ export function balancesOf({ accounts }: ReportJson, open: number): Html {
 
 function accountSheet(account: AccountJson, open: number): Html {
   const { network, asset, pay_to: payee, symbol, opening, movements, closing, ledger } = account;
-  const money = (atoms: string | null): Html => reportedAmount(atoms, account) ?? html`unknown`;
+  const digits = digitsIn(account);
+  const money = (atoms: string | null): Html => reportedAmount(atoms, account, digits) ?? html`unknown`;
+  // the books, below, close with the same
+  const isSaidBelow = account.bridge?.books === ledger.closing;
   return html`<section class="sheet">
     <h2>${symbol ?? shortId(asset, 'the token')} at ${shortId(payee, 'the payee')}</h2>
     <p class="hint">on ${networkName(network)}</p>
@@ -56,12 +60,26 @@ function accountSheet(account: AccountJson, open: number): Html {
             </tr>`,
         )}
         ${line('Closing', endText(closing, money), 4)}
-        ${line('The ledger closes with', money(ledger.closing), 4)}
+        ${!isSaidBelow && line('The ledger closes with', money(ledger.closing), 4)}
       </tbody>
     </table>
     ${account.bridge === null && html`<p class="notice bad">There are no books: the events contradict each other.</p>`}
     ${account.bridge ? bridgeTable(account.bridge, account, { money, open }) : undefined}
   </section>`;
+}
+
+/** After the point, so that the amounts of the account's tables are below one another. */
+function digitsIn({ opening, closing, ledger, movements, bridge, decimals }: AccountJson): number {
+  const atoms = [
+    opening.atoms,
+    closing.atoms,
+    ledger.closing,
+    ...movements.flatMap((movement) => [movement.in, movement.out]),
+    ...(bridge ? [bridge.books, bridge.unconfirmed, bridge.treasury, bridge.opening] : []),
+    ...(bridge?.lines ?? []).map((one) => one.atoms),
+  ];
+  const exact = atoms.flatMap((one) => (one === null ? [] : [formatUnits(BigInt(one), decimals ?? 0)]));
+  return digitsOf(exact, 0);
 }
 
 /** A balance, in the last column of the table. `labelColumns`: those before it. */

@@ -1,7 +1,7 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { explorerLink } from '../payments/explorer.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { copyButton, shortId } from '../../pages/elements.ts';
+import { shortId } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { type SectionParts, sectionView } from '../layout.ts';
 import type { ConsoleSite } from '../visit.ts';
@@ -50,14 +50,15 @@ export interface ReportedToken {
   readonly decimals?: number | null | undefined;
 }
 
-/** An amount of a report, with its sign. */
+/** An amount of a report, with its sign. `digits`: after the point, in a column. */
 export function reportedAmount(
   atoms: string | null | undefined,
   { network, asset, symbol, decimals }: ReportedToken,
+  digits = 0,
 ): Html | undefined {
   if (atoms === null || atoms === undefined) return undefined;
   const name = symbol ?? (asset === undefined ? '' : `${asset.slice(0, 8)}…`);
-  return tokenAmount(BigInt(atoms), { symbol: name, decimals: decimals ?? 0, network });
+  return tokenAmount(BigInt(atoms), { symbol: name, decimals: decimals ?? 0, network }, digits);
 }
 
 /** The links of a payment and of a transaction that a report names. */
@@ -67,10 +68,6 @@ export function paymentLink(digest: string): Html {
 
 export function transactionWithLink(network: string, transaction: string): Html {
   return html`${shortId(transaction, 'the transaction')} ${explorerLink(network, transaction)}`;
-}
-
-export function hashText(sha256: string): Html {
-  return html`<code class="hash">${sha256}</code> ${copyButton(sha256, 'the hash of the report')}`;
 }
 
 /** The breaks of a report as it was made. */

@@ -66,7 +66,8 @@ export function breakPages(console: Console, { jobs }: ConsoleSite): void {
       return {
         kind: 'redirect',
         to: pathOf(visit.params),
-        notice: as === 'open' ? 'break_opened' : 'break_explained',
+        // an explanation is the first line of the page
+        ...(as === 'open' && { notice: 'break_opened' }),
       };
     },
   );
@@ -103,7 +104,10 @@ export function itemsTable(
   const what: Column<Row> = {
     label: 'What',
     cell: ({ name, item }) =>
-      more ? html`<a href="${more(item).href}">${words(name)}</a>` : html`${words(item.of)}`,
+      more
+        ? html`<a href="${more(item).href}">${words(name)}</a>
+            <span class="line hint">${breakTexts[name]}</span>`
+        : html`${words(item.of)}`,
   };
   const said: Column<Row> = { label: 'Explanation', cell: ({ item }) => more && explanationOf(more(item)) };
   const columns: Column<Row>[] = [
@@ -122,7 +126,12 @@ export function itemsTable(
     { label: 'Why', cell: ({ item }) => (item.why === undefined ? '' : words(item.why)) },
     ...(more ? [said] : []),
   ];
-  return table(caption, columns, items);
+  const isShown = ({ cell }: Column<Row>): boolean =>
+    items.some((row) => {
+      const shown = cell(row);
+      return shown !== undefined && shown !== '';
+    });
+  return table(caption, columns.filter(isShown), items);
 }
 
 function explanationOf({ href, said, isExplainable }: BreakLink): Html {
@@ -155,29 +164,24 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
   const isOpen = isSaidOpen(said);
   const mayAct = includesRole(visit.operator.role, 'finance');
   const differs = breakTexts[itemClass] ?? 'Ledger and chain differ.';
-  const body = html`${standingOf(said.at(-1), differs, mayAct)}
-    ${mayAct && html`<div class="grid pair">${recordForm(visit, found, stored.report, typed)} ${explainForm(visit, typed)}</div>`}
+  const forms = html`<div class="grid pair">
+    ${recordForm(visit, found, stored.report, typed)} ${explainForm(visit, typed)}
+  </div>`;
+  const body = html`${standingOf(said.at(-1), differs, mayAct)} ${mayAct && isOpen && forms}
     <section class="sheet">
       <h2>What differs</h2>
       ${!isOpen && html`<p>${differs}</p>`}
-      ${factList([...factsOf(stored.report, item), ['Its id in every report', shortId(breakId, 'the id of the break')]])}
+      ${factList([...factsOf(stored.report, item), ['Id of the break', shortId(breakId, 'the id of the break')]])}
     </section>
-    <section class="sheet">
-      <h2>What was said of it</h2>
-      ${said.length === 0 && html`<p class="muted">Nothing yet.</p>`}
-      <ol class="timeline">
-        ${said.toReversed().map(
-          ({ data, at }) =>
-            html`<li>
-              <p class="event">
-                <strong>${classText(data.as)}</strong>
-                <span class="hint">${data.operator}, ${time(new Date(at))}</span>
-              </p>
-              <p>${data.note}</p>
-            </li>`,
-        )}
-      </ol>
-    </section>`;
+    ${said.length > 1 && explanationsSheet(said)}
+    ${
+      mayAct &&
+      !isOpen &&
+      html`<details>
+        <summary>Record or explain it otherwise</summary>
+        ${forms}
+      </details>`
+    }`;
   return booksView(visit.site, booksPath, `Break ${breakId.slice(0, 10)}`, body, {
     up: [`${booksPath}/reconciliations/${stored.id}`, `Reconciliation ${stored.id}`],
     heading: `Break: ${words(itemClass)}`,
@@ -186,12 +190,31 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
   });
 }
 
+/** Each explanation, the last one first. */
+function explanationsSheet(said: readonly Explained[]): Html {
+  return html`<section class="sheet">
+    <h2>All explanations, the last one first</h2>
+    <ol class="timeline">
+      ${said.toReversed().map(
+        ({ data, at }) =>
+          html`<li>
+            <p class="event">
+              <strong>${classText(data.as)}</strong>
+              <span class="hint">${data.operator}, ${time(new Date(at))}</span>
+            </p>
+            <p>${data.note}</p>
+          </li>`,
+      )}
+    </ol>
+  </section>`;
+}
+
 /** Whether the break needs anybody, and what to do about it. */
 function standingOf(last: Explained | undefined, differs: string, mayAct: boolean): Html {
   if (last && !isSaidOpen([last]))
     return html`<p class="notice good">
-      Explained by ${last.data.operator} as ${classText(last.data.as)}: “${last.data.note}”. Nothing needs to
-      be done.
+      Explained by ${last.data.operator} as ${classText(last.data.as)}: “${last.data.note}”. The next reports
+      say so, and nothing is left to do.
     </p>`;
   const next = mayAct ? 'Record what it is, or explain it.' : 'An operator of finance has to explain it.';
   return html`<p class="notice bad">Not explained: ${differs} ${next}</p>`;
@@ -227,7 +250,7 @@ function recordForm(
   if (!visit.site.jobs || !kinds || transaction === undefined) return undefined;
   return html`<section class="sheet">
     <h2>Record what it is</h2>
-    <p>The ledger has it then, and the break ends with the next reconciliation of its period.</p>
+    <p>Then reconcile its period again, which ends the break.</p>
     ${moneyForm(visit, pathOf(visit.params), { kinds, given: { network, transaction }, typed })}
     ${reconcileAgain(visit, period)}
   </section>`;
@@ -240,7 +263,7 @@ function explainForm(visit: OperatorVisit, typed: URLSearchParams | undefined): 
       visit,
       `${pathOf(visit.params)}/explain`,
       html`${selectField({ label: 'Category', name: 'as', values: explanationClasses, value: typed?.get('as'), texts: { open: classText('open') } })}
-        ${field({ label: 'Note', name: 'note', value: typed?.get('note'), maxLength: 200, autocomplete: 'off', hint: 'What you know about it. It is recorded with your name, and the next reports carry it; the last word counts.' })}
+        ${field({ label: 'Note', name: 'note', value: typed?.get('note'), maxLength: 200, autocomplete: 'off', hint: 'What you know about it. It is recorded with your name, and the next reports have it.' })}
         <button>Record it</button>`,
     )}
   </section>`;
@@ -250,23 +273,22 @@ function explainForm(visit: OperatorVisit, typed: URLSearchParams | undefined): 
 function factsOf(report: ReportJson, item: ItemFields): [string, Shown][] {
   const { network, transaction, chain_asset: chainAsset } = item;
   return [
-    ['Of', words(item.of)],
-    ['On', networkName(network)],
+    ['Network', networkName(network)],
     ['By the ledger', amountIn(report, item, item.ledger_amount)],
     ['On the chain', amountIn(report, item, item.chain_amount)],
     ['Refunded', amountIn(report, item, item.refunded_amount)],
-    ['Token', address(item.asset, 'the token')],
+    ['Token', chainAsset === undefined ? undefined : address(item.asset, 'the token')],
     ['Token on the chain', address(chainAsset, 'the token on the chain')],
     ['Decimals', item.decimals],
     ['Decimals of the contract', item.chain_decimals ?? undefined],
     ['Payment', item.quote_digest === undefined ? undefined : paymentLink(item.quote_digest)],
-    ['Payee', address(item.pay_to, 'the payee')],
+    ['Payee', item.pay_to === item.to ? undefined : address(item.pay_to, 'the payee')],
     ['Payer', address(item.payer, 'the payer')],
     ['From', address(item.from, 'the sender')],
     ['To', address(item.to, 'the recipient')],
     ['Transaction', transaction === undefined ? undefined : transactionWithLink(network, transaction)],
     ['Block', item.block_number],
-    ['Log', item.log_index],
+    ['Log index', item.log_index],
     ['Event', item.seq],
     ['Recorded', item.recorded_at === undefined ? undefined : time(new Date(item.recorded_at))],
     ['Why', item.why === undefined ? undefined : words(item.why)],

@@ -1,16 +1,7 @@
 import { readCheckpoint } from '../../../base/values/log/checkpoint.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { noticeOf } from '../../pages/document.ts';
-import {
-  badge,
-  type Column,
-  copyButton,
-  count,
-  empty,
-  factList,
-  table,
-  withThousands,
-} from '../../pages/elements.ts';
+import { badge, type Column, copyButton, count, empty, table, withThousands } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import {
   type AnchorState,
@@ -55,7 +46,7 @@ async function logView({ site }: OperatorVisit): Promise<View> {
   );
   const published =
     anchors.length === 0
-      ? 'No head is published elsewhere, so only this database vouches for them: an administrator can configure an anchor.'
+      ? 'No head is published elsewhere, so nobody outside can notice a change of this database: an administrator can configure an anchor.'
       : '';
   const sealed =
     unsealed.count === 0
@@ -63,19 +54,16 @@ async function logView({ site }: OperatorVisit): Promise<View> {
       : `${withThousands(newest.size)} events are sealed; the newest ${withThousands(unsealed.count)} are not yet. ${published}`;
   const body = html`${noticeOf({ tone: anchors.length === 0 ? 'plain' : 'good', text: sealed })}
     <section class="sheet">
-      <h2>Newest head</h2>
-      ${factList([
-        ['Name of the log', origin],
-        ['Events under it', count(newest.size)],
-        ['Not sealed yet', count(unsealed.count)],
-      ])}
+      <h2>Newest signed head of ${origin}</h2>
+      <p class="hint">The checkpoint that anchors and verifiers read.</p>
       <pre class="code" tabindex="0">${newest.note}</pre>
       ${copyButton(newest.note, 'the checkpoint')}
     </section>
     ${anchors.length > 0 && html`<section class="sheet">${table('Anchors', anchorColumns, anchors)}</section>`}
-    <section class="sheet">
-      ${table('The last heads', headColumns, await latestHeads(pool, origin, shownHeads))}
-    </section>`;
+    <details class="sheet">
+      <summary>The last heads</summary>
+      ${table('Size of the log and root of its tree', headColumns, await latestHeads(pool, origin, shownHeads))}
+    </details>`;
   return booksView(site, logPath, 'Log', body);
 }
 

@@ -201,8 +201,8 @@ export function reconcileForm(
     visit,
     path,
     html`<div class="grid">
-        ${ofPeriod('From', 'from', since, 'A day of UTC, or a time.')}
-        ${ofPeriod('Up to', 'to', today, 'Not part of the period, which must be over.')}
+        ${ofPeriod('From', 'from', since, 'A day such as 2026-11-01, or a time such as 2026-11-01T08:00:00Z.')}
+        ${ofPeriod('Up to', 'to', today, 'The period ends before this day or time, and must be over.')}
       </div>
       <button>Compare the ledger with the chains</button>`,
   );

@@ -21,7 +21,9 @@ import {
   factList,
   field,
   form,
+  shortId,
   time,
+  timeSpan,
 } from '../../pages/elements.ts';
 import { notFound } from '../../pages/problem.ts';
 import type { Answer, View } from '../../pages/visit.ts';
@@ -32,7 +34,7 @@ import { reopenPeriod, reviewPeriod } from '../../../finance/use-cases/periods/m
 import { findReportByHash } from '../../../audit/store/reconciliations.ts';
 import type { ActionOptions, Console, OperatorVisit } from '../visit.ts';
 import { balancesOf } from './balances.ts';
-import { booksPath, booksView, breaksText, hashText, openItemsText, periodsPath } from './books-view.ts';
+import { booksPath, booksView, breaksText, openItemsText, periodsPath } from './books-view.ts';
 import { openBreaksOf, reportOf } from './stored-report.ts';
 
 type ShowRun = (visit: OperatorVisit, mistake: string) => Promise<View>;
@@ -191,7 +193,7 @@ function nameOf(period: Period): string {
 function nameShown(period: Period): Html {
   const { fromMs, toMs } = period;
   return periodName(period).includes('T')
-    ? html`${time(new Date(fromMs))} up to ${time(new Date(toMs))}`
+    ? timeSpan(new Date(fromMs), new Date(toMs))
     : html`${nameOf(period)}`;
 }
 
@@ -215,23 +217,18 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
   const mayAct = includesRole(operator.role, 'finance');
   const body = html`${standingNotice(closed, visit)}
     <section class="sheet">
-      <h2>Who said what</h2>
+      <h2>The close</h2>
       ${factList([
         [
           'Closed',
           [
             byWhom(data.operator, closing.at),
-            despite !== undefined && html`<br />with breaks not explained, because: “${despite}”`,
+            despite !== undefined && html`<br />although not all was explained: “${despite}”`,
           ],
         ],
-        [
+        reviewed && [
           'Reviewed',
-          reviewed
-            ? [
-                byWhom(reviewed.data.operator, reviewed.at),
-                !reviewed.data.reconciled && ', without the chains',
-              ]
-            : `not yet; somebody other than ${data.operator} must`,
+          [byWhom(reviewed.data.operator, reviewed.at), !reviewed.data.reconciled && ', without the chains'],
         ],
         reopening && [
           'Opened again',
@@ -240,11 +237,11 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
         [
           'Breaks',
           html`${breaksText(breaks, explained)}
-          ${run !== undefined && breaks > 0 && html`<a href="${run}">See each, and explain it</a>`}`,
+          ${run !== undefined && breaks > 0 && html`<a href="${run}">See them</a>`}`,
         ],
         ['Open items', openItemsText(open)],
         ['Head of the log', html`${count(head.size)} events of ${head.origin}`],
-        ['Report', hashText(data.report_sha256)],
+        ['SHA-256 of the report', shortId(data.report_sha256, 'the hash of the report')],
       ])}
     </section>
     ${stored ? await balancesOfReport(visit, stored.report) : noticeOf({ tone: 'warn', text: 'The report of this close is not stored here, so its balances are not known.' })}
@@ -282,7 +279,7 @@ function reviewerText({ close: { data } }: ClosedPeriod, { operator }: OperatorV
     return 'You closed it, so another person has to review it.';
   return includesRole(operator.role, 'finance')
     ? `${data.operator} closed it, so you can review it.`
-    : 'An operator of finance has to review it, another one than who closed it.';
+    : 'An operator of finance who did not close it has to review it.';
 }
 
 /** Whether the close holds, and whose turn it is. */

@@ -6,7 +6,7 @@ import type { ClassJson } from '../../../finance/rules/reconcile/tally.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { noticeOf } from '../../pages/document.ts';
-import { badge, type Column, count, empty, factList, time } from '../../pages/elements.ts';
+import { badge, type Column, count, empty, factList, shortId, time, timeSpan } from '../../pages/elements.ts';
 import type { Answer, View } from '../../pages/visit.ts';
 import { notFound } from '../../pages/problem.ts';
 import { readExplanations } from '../../../finance/use-cases/reconcile/explain-break.ts';
@@ -16,7 +16,7 @@ import { networkName } from '../../pages/known-networks.ts';
 import { balancesOf } from './balances.ts';
 import { exportsAndClose } from './periods.ts';
 import { breakPages, itemsTable } from './breaks.ts';
-import { booksPath, booksView, breaksText, hashText, openItemsText, words } from './books-view.ts';
+import { booksPath, booksView, breaksText, openItemsText, words } from './books-view.ts';
 import { reconcileAction, reconcileAgain, reconcileForm, runNotice } from './make-reconciliation.ts';
 import { openBreaksOf, readReport, reportOf, type StoredReport } from './stored-report.ts';
 
@@ -43,8 +43,7 @@ async function listView(visit: OperatorVisit, mistake?: string, typed?: URLSearc
       label: 'Made',
       cell: ({ id, at }) => html`<a href="${booksPath}/reconciliations/${id}">${time(new Date(at))}</a>`,
     },
-    { label: 'From', cell: ({ from }) => time(new Date(from)) },
-    { label: 'Up to', cell: ({ to }) => time(new Date(to)) },
+    { label: 'Period', cell: ({ from, to }) => timeSpan(new Date(from), new Date(to)) },
     { label: 'Result', cell: ({ result }) => resultBadge(result) },
     { label: 'Breaks', isNumber: true, cell: ({ breaks }) => count(breaks) },
     { label: 'Open items', isNumber: true, cell: ({ open_items: open }) => count(open) },
@@ -124,12 +123,11 @@ export async function runView(visit: OperatorVisit, mistake?: string): Promise<V
     <section class="sheet">
       <h2>What was compared</h2>
       ${factList([
-        ['Period', html`${time(new Date(period.from))} up to ${time(new Date(period.to))}`],
         ['Ledger', html`${count(report.ledger.size)} events, ${sealed}`],
         ...report.networks.map(networkFact),
-        ['Breaks', breaksText(breaks, explained)],
+        explained > 0 && ['Breaks', breaksText(breaks, explained)],
         ['Open items', openItemsText(report.open_items)],
-        ['SHA-256 of the report', hashText(sha256)],
+        ['SHA-256 of the report', shortId(sha256, 'the hash of the report')],
       ])}
       ${mayMake && reconcileAgain(visit, period)}
     </section>
@@ -143,7 +141,7 @@ function verdictOf(report: ReportJson, open: number): Html {
   const { fault } = ledger;
   if (fault !== null)
     return noticeOf({ tone: 'bad', text: `The ledger is wrong at event ${fault.seq}: ${fault.words}` });
-  const span = html`from ${time(new Date(period.from))} up to ${time(new Date(period.to))}`;
+  const span = html`from ${timeSpan(new Date(period.from), new Date(period.to))}`;
   if (open > 0)
     return html`<p class="notice bad">
       Ledger and chains differ ${span}: ${open === 1 ? '1 break is' : `${open} breaks are`} not explained.

@@ -151,14 +151,14 @@ export function moneyForm(visit: OperatorVisit, page: string, { kinds, given, ty
           label: 'Transaction',
           name: 'transaction',
           value: value('transaction'),
-          hint: 'It must be final: the chain is asked.',
+          hint: 'The gateway asks the chain: it must be final.',
         }),
       ];
   // the stylesheet shows what the chosen kind needs
   const ofSweep = html`<div class="choices one field of-sweep">
     <label
       ><input type="checkbox" name="no_refund" value="yes" />
-      <span>The sweep is not a refund, although one of as much may be due to its recipient</span></label
+      <span>It is not a refund, although its recipient is owed one of at most this amount</span></label
     >
   </div>`;
   const ofTransfer = html`<div class="of-returned">

@@ -28,8 +28,8 @@ import { readMined, requireFinal } from '../../../finance/use-cases/refunds/fina
 import { readStream } from '../../../ledger/store/streams.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
 import { chainMistakes } from './record-money.ts';
-import { networkName } from '../../pages/known-networks.ts';
-import { booksView, paymentLink, refundsPath, transactionWithLink } from './books-view.ts';
+import { networkText } from '../../pages/known-networks.ts';
+import { booksView, refundsPath, transactionWithLink } from './books-view.ts';
 
 /** Why a wallet is not asked. */
 const sendMistakes: Readonly<Record<SendRefusal, string>> = {
@@ -207,36 +207,30 @@ async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: 
   if (!of || state?.payment.nonce !== of.paymentNonce) return notFound('payment');
   const { refunding } = state;
   const reason = refundReason(state);
-  const body = html`${owedNotice(state)}
+  const body = html`${refunding ? sendingNotice(state, refunding) : owedNotice(state)}
   ${includesRole(visit.operator.role, 'finance') && waysOf(visit, { context, state, isDue: reason !== undefined })}
-  ${!includesRole(visit.operator.role, 'finance') && refunding && sendingNotice(state, refunding)}
   ${factsOf(state, of.quoteDigest)}`;
   return booksView(site, refundsPath, `Refund ${(params['digest'] ?? '').slice(0, 10)}`, body, {
     up: [refundsPath, 'Refunds due'],
-    heading: html`Refund of payment ${shortId(of.quoteDigest, 'the digest of the quote')}`,
+    heading: html`Refund of
+    ${tokenAmount(state.isRefunded ? refundedAtoms(state) : remainingAtoms(state), state.payment)}`,
     beside: refundBadge(state),
     mistake,
     scripts: ['refund.js'],
   });
 }
 
-function refundBadge(state: PaymentState): Html {
+function refundBadge(state: PaymentState): Html | false {
   if (state.refunding)
     return badge(state.refunding.transaction === undefined ? 'not known whether sent' : 'being sent', 'warn');
   if (state.isRefunded) return badge('refunded', 'good');
-  return refundReason(state) === undefined ? badge('not due') : badge('due', 'bad');
+  return refundReason(state) === undefined && badge('not due');
 }
 
 /** What is owed, in one sentence. */
 function owedNotice(state: PaymentState): Html {
   const reason = refundReason(state);
   const last = state.refunds.at(-1);
-  // what to do is said by the notice of what is being sent
-  if (state.refunding && state.refunding.transaction === undefined)
-    return html`<p class="notice warn" role="alert">
-      Do not send it again: it is not known whether the refund of
-      ${tokenAmount(state.refunding.amount, state.payment)} was sent.
-    </p>`;
   if (reason !== undefined)
     return html`<p class="notice bad">
       ${tokenAmount(remainingAtoms(state), state.payment)} are due to the payer:
@@ -245,33 +239,29 @@ function owedNotice(state: PaymentState): Html {
   return state.isRefunded && last
     ? html`<p class="notice good" role="status">
         The refund is recorded. ${tokenAmount(refundedAtoms(state), state.payment)} were paid back on
-        ${time(new Date(last.at))}: nothing is owed any more, and nothing is left to do.
-        <a href="${refundsPath}">Refunds that are due</a>
+        ${time(new Date(last.at))}, and nothing is left to do.
       </p>`
     : html`<p class="notice">No refund is due.</p>`;
 }
 
 function factsOf(state: PaymentState, quoteDigest: string): Html {
-  const { payment, settled, refunds } = state;
+  const { payment, settled, refunds, refunding } = state;
   const { network, payer } = payment;
   const reason = refundReason(state);
-  const by = (transaction: string): Html => html` by ${transactionWithLink(network, transaction)}`;
   return html`<section class="sheet">
-    <h2>${state.isRefunded ? 'The refund' : 'What is owed'}</h2>
+    <h2>The payment</h2>
     ${factList([
-      remainingAtoms(state) > 0n && [
-        'Left to refund',
-        html`${tokenAmount(remainingAtoms(state), payment)} on ${networkName(network)}`,
-      ],
-      ['Paid', [tokenAmount(BigInt(payment.amount), payment), settled && by(settled.transaction)]],
-      ['To', html`${shortId(payer, 'the payer')} <span class="hint">the payer</span>`],
-      ...(reason === undefined ? [] : [['Why', refundReasonTexts[reason] ?? reason] as [string, string]]),
-      ...refunds.map(({ amount, transaction }): [string, Html[]] => [
-        'Refunded',
-        [tokenAmount(amount, payment), by(transaction)],
+      ['Paid', html`${tokenAmount(BigInt(payment.amount), payment)} on ${networkText(network)}`],
+      settled && ['Transaction', transactionWithLink(network, settled.transaction)],
+      ['Payer', shortId(payer, 'the payer')],
+      // else the first line of the page says it
+      refunding && reason !== undefined && ['Why', refundReasonTexts[reason] ?? reason],
+      ...refunds.flatMap(({ amount, transaction }): [string, Html][] => [
+        ['Refunded', tokenAmount(amount, payment)],
+        ['By transaction', transactionWithLink(network, transaction)],
       ]),
-      ['Payment', paymentLink(quoteDigest)],
     ])}
+    <p><a href="/console/payments/${quoteDigest}">All events of the payment</a></p>
   </section>`;
 }
 
@@ -285,9 +275,9 @@ function waysOf(visit: OperatorVisit, ways: Ways): Html | undefined {
   const { state, isDue } = ways;
   const { refunding } = state;
   if (refunding)
-    return html`${sendingNotice(state, refunding)} ${walletSheet(visit, ways)}
+    return html`${walletSheet(visit, ways)}
       <section class="sheet">
-        <h2>Record it</h2>
+        <h2>It was sent</h2>
         ${recordForm(visit, refunding.transaction)}
       </section>
       <section class="sheet">
@@ -295,7 +285,7 @@ function waysOf(visit: OperatorVisit, ways: Ways): Html | undefined {
         ${form(
           visit,
           `${pageOf(visit.params)}/drop`,
-          html`${field({ label: 'How you know', name: 'why', maxLength: 200, autocomplete: 'off', hint: 'Look into the wallet that was asked first: what it has sent, and what waits there. The chain is asked as well; what it cannot prove, two operators have to say. Then the refund can be sent again.' })}
+          html`${field({ label: 'How you know', name: 'why', maxLength: 200, autocomplete: 'off', hint: 'Such as: the wallet lists no transfer, and none waits. The gateway asks the chain too; if the chain cannot prove it, a second operator has to say the same. Then the refund can be sent again.' })}
             <button class="danger" data-confirm="Press again: it was not sent, and never will be">
               It was not sent
             </button>`,
@@ -309,22 +299,24 @@ function waysOf(visit: OperatorVisit, ways: Ways): Html | undefined {
     });
   return html`${walletSheet(visit, ways)}
     <details class="sheet">
-      <summary>It was sent in another way</summary>
+      <summary>It was sent already</summary>
       ${recordForm(visit, undefined)}
     </details>`;
 }
 
+/** That a refund is being sent, and what to do meanwhile. */
 function sendingNotice({ payment }: PaymentState, refunding: Refunding): Html {
   const { operator, amount, at, sender, transaction, notSentBy } = refunding;
+  const begun = html`${operator} began to send
+  ${tokenAmount(amount, payment)}${sender !== undefined && html` from ${shortId(sender, 'the sender')}`} on
+  ${time(new Date(at))}`;
   return html`<div class="notice warn" role="alert">
-    ${operator} began to send
-    ${tokenAmount(amount, payment)}${sender !== undefined && html` from ${shortId(sender, 'the sender')}`} at
-    ${time(new Date(at))}. Its call is not delivered meanwhile.
     ${
       transaction === undefined
-        ? 'Whether the wallet has sent it is not known: look there before you do anything, so that it is not paid twice.'
-        : html`The wallet answered with ${transactionWithLink(payment.network, transaction)}. It is recorded
-          once the chain shows it as final.`
+        ? html`Do not send it again. ${begun}, and it is not known whether the wallet has sent it. Look into
+          that wallet, then enter below the transaction that it sent, or say that it sent none.`
+        : html`${begun} by transaction ${transactionWithLink(payment.network, transaction)}. The refund is
+          recorded once the transaction is final.`
     }
     ${notSentBy !== undefined && html`${notSentBy} says that it was not sent: another operator has to say so too.`}
   </div>`;
@@ -334,7 +326,7 @@ function recordForm(visit: OperatorVisit, transaction: string | undefined): Html
   return form(
     visit,
     `${pageOf(visit.params)}/record`,
-    html`${field({ label: 'Transaction', name: 'transaction', value: transaction ?? visit.query.get('transaction'), maxLength: 66, autocomplete: 'off', hint: 'It must be final, and have moved exactly what is left to the payer: the chain is asked.' })}
+    html`${field({ label: 'Transaction', name: 'transaction', value: transaction ?? visit.query.get('transaction'), maxLength: 66, autocomplete: 'off', hint: 'The gateway asks the chain: it must be final, and have sent exactly this amount to the payer.' })}
       <button>Record the refund</button>`,
   );
 }
@@ -362,7 +354,7 @@ function walletSheet(visit: OperatorVisit, { context, state }: Ways): Html {
     data-state="${sending === undefined ? 'due' : 'sending'}"
     data-transaction="${sending?.transaction ?? ''}"
   >
-    <h2>${sending ? 'What the wallet sent' : 'Refund with a wallet'}</h2>
+    <h2>${sending ? 'What the wallet sent' : 'Send it with a wallet'}</h2>
     <div class="notice" data-without-wallet>
       ${
         sending

@@ -8,7 +8,7 @@ import { badge, type Column, empty, shortId, time } from '../../pages/elements.t
 import type { View } from '../../pages/visit.ts';
 import { type ListedRefund, listRefundsDue } from '../../../finance/use-cases/refunds/list-refunds-due.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
-import { booksView, paymentLink, refundPath, refundsPath } from './books-view.ts';
+import { booksView, refundPath, refundsPath } from './books-view.ts';
 import { refundPages } from './refund.ts';
 
 const shownRows = 50;
@@ -28,14 +28,13 @@ async function listView({ site, query }: OperatorVisit): Promise<View> {
   const columns: Column<ListedRefund>[] = [
     {
       label: 'Due since',
-      cell: (row) => html`<a href="${refundPath(row)}">${time(new Date(row.since))}</a>`,
+      cell: (row) =>
+        html`<a href="${refundPath(row)}">${time(new Date(row.since))}</a>
+          <span class="line hint">for ${ageText(row.age_secs)}</span>`,
     },
-    { label: 'Age', cell: ({ age_secs: secs }) => ageText(secs) },
     { label: 'Amount', isNumber: true, cell: (row) => tokenAmount(BigInt(row.amount), row) },
-    { label: 'To', cell: ({ payer }) => shortId(payer, 'the payer') },
-    { label: 'Why', cell: ({ why }) => refundReasonTexts[why] ?? why },
-    { label: 'Payment', cell: ({ quote_digest: digest }) => paymentLink(digest) },
-    { label: 'State', cell: stateOf },
+    { label: 'To the payer', cell: ({ payer }) => shortId(payer, 'the payer') },
+    { label: 'Why', cell: (row) => html`${refundReasonTexts[row.why] ?? row.why} ${hindranceOf(row)}` },
   ];
   const many = `${rows.length} refunds${next === undefined ? '' : ' or more'} are due: open each to send it.`;
   const toSend = rows.length === 1 && next === undefined ? '1 refund is due: open it to send it.' : many;
@@ -65,7 +64,8 @@ function contradictedText(seqs: readonly number[]): string {
   );
 }
 
-function stateOf({ block_number: block, under_way: started }: ListedRefund): Html {
+/** Why a wallet is not asked for it now. */
+function hindranceOf({ block_number: block, under_way: started }: ListedRefund): Html | false {
   if (started) return badge(`being sent for ${ageText(started.age_secs)}`, 'warn');
-  return block === null ? badge('not proven on the chain', 'warn') : badge('due', 'bad');
+  return block === null && badge('not proven on the chain', 'warn');
 }

@@ -44,7 +44,7 @@ async function callsView(visit: OperatorVisit): Promise<View> {
   const dead = causes.groups.reduce((sum, { calls }) => sum + calls, causes.others);
   const content = [
     dead > 0 && deadNotice(dead, causes.next !== undefined),
-    notices,
+    (dead === 0 || notices.isTrouble) && notices.said,
     runners,
     causesSheet(visit, listed(causes)),
   ];
@@ -56,30 +56,33 @@ function deadNotice(dead: number, hasMore: boolean): Html {
   const text = dead === 1 && !hasMore ? '1 call was not delivered' : many;
   return noticeOf({
     tone: 'warn',
-    text: `${text}: open their cause below to see which can be sent again, or give them up.`,
+    text: `${text}: open the cause below to send them again, or to give them up.`,
   });
 }
 
 function causesSheet({ site }: OperatorVisit, { groups, others, next }: CauseReport): Html {
   const isCut = others > 0 || next !== undefined;
-  const note =
+  const hasMarks = groups.some(({ words }) => words.includes('#'));
+  const note = html`${hasMarks && html`<p class="hint"># stands for what differs from call to call.</p>`}
+  ${
     isCut &&
     html`<p class="hint">
       There are more than are grouped
       here${others > 0 && html`, ${count(others)} of causes that are not listed`}:
       <a href="${deadPath}">all dead letters</a>.
-    </p>`;
-  const none = ['Dead letters', 'None at present.'] as const;
-  return tableSheet('Dead letters by cause', causeColumns(site), groups, { none, note });
+    </p>`
+  }`;
+  const none = ['Not delivered', 'None at present.'] as const;
+  return tableSheet('Not delivered, by cause', causeColumns(site), groups, { none, note });
 }
 
 const causeColumns = (site: ConsoleSite): Column<CauseGroup>[] => [
   {
     label: 'Cause',
     cell: ({ cause, reason, words }) =>
-      html`<a href="${pathWith(deadPath, { cause })}">${(reason ?? 'unknown').replaceAll('_', ' ')}</a>${
-          words !== '' && html`<br /><q class="said" dir="auto">${visibleText(words)}</q>`
-        }`,
+      html`<a href="${pathWith(deadPath, { cause })}" dir="auto"
+        >${words === '' ? (reason ?? 'unknown').replaceAll('_', ' ') : visibleText(words)}</a
+      >`,
   },
   { label: 'Calls', isNumber: true, cell: ({ calls }) => count(calls) },
   {

@@ -200,7 +200,7 @@ async function deadView(visit: OperatorVisit, mistake?: string): Promise<View> {
   ${
     rows.length === 0
       ? empty('None of these', 'They were requeued, given up or completed.')
-      : tableSheet('Dead letters, the oldest first', columnsFor(visit, filters), rows)
+      : tableSheet('Not delivered, the oldest first', columnsFor(visit, filters), rows)
   }
   ${pageLinks(deadPath, 'after', { isFirst: after === undefined, next }, ['The oldest', 'Newer'], filters)}
   ${mayChange && (await manyForms(visit, filters, { rows, isWhole }))}`;
@@ -284,17 +284,13 @@ const columns = ({ site }: OperatorVisit): Column<ShownLetter>[] => [
   { label: 'Call', cell: callLink },
   { label: 'Job', cell: (row) => jobName(site, row) },
   { label: 'Runner', cell: ({ runner }) => runner ?? '' },
-  { label: 'Dead since', cell: ({ deadSince }) => time(deadSince) },
+  { label: 'Since', cell: ({ deadSince }) => time(deadSince) },
   {
-    label: 'Reason',
-    cell: ({ reason, requeue }) =>
-      html`${(reason ?? 'unknown').replaceAll('_', ' ')}${
+    label: 'Why',
+    cell: ({ reason, error, requeue }) =>
+      html`${error === null ? (reason ?? 'unknown').replaceAll('_', ' ') : html`<q class="said" dir="auto">${visibleText(error)}</q>`}${
         requeue !== 'possible' && html`<span class="line hint">${notRequeuedTexts[requeue]}</span>`
       }`,
-  },
-  {
-    label: 'The runner’s words',
-    cell: ({ error }) => (error === null ? '' : html`<q class="said" dir="auto">${visibleText(error)}</q>`),
   },
 ];
 
@@ -314,14 +310,14 @@ async function manyForms(
   // those of other pages were not asked one by one
   const label = isWhole ? `Requeue ${can}` : `Requeue those of ${which} that can be`;
   return html`<section class="sheet">
-    <h2>All together</h2>
-    <p>
-      ${
-        isWhole
-          ? `Requeuing sends ${can} of ${rows.length} to their runners again.${hindranceText(rows)}`
-          : `Every dead letter that ${isAll ? 'there is' : 'matches'}, on this page and on the others. A report says which were not requeued, and why.`
-      }
-    </p>
+    <h2>All of them</h2>
+    ${
+      !isWhole &&
+      html`<p>
+        Every dead letter that ${isAll ? 'there is' : 'matches'}, on this page and on the others. A report
+        says which were not requeued, and why.
+      </p>`
+    }
     ${(can > 0 || !isWhole) && buttonForm(visit, `${deadPath}/requeue`, label, { confirm: `Press again: ${label.toLowerCase()}`, values: kept })}
     ${form(
       visit,
@@ -352,9 +348,7 @@ async function reportView(visit: OperatorVisit, { fields, done, verb }: Report):
   const isRequeue = verb === 'requeue';
   const what = callsText(done.done, isRequeue ? 'sent to their runners again' : 'given up');
   const isListed = skipped.length === done.skips;
-  const left = isListed
-    ? hindranceText(skipped.map(({ why: requeue }) => ({ requeue })))
-    : ` ${callsText(done.skips, 'left unchanged, for the reasons below')}.`;
+  const left = done.skips === 0 ? '' : ` ${callsText(done.skips, 'left unchanged, as said below')}.`;
   const body = html`${noticeOf({ tone: done.skips === 0 ? 'good' : 'warn', text: `${what}.${left}` })}
     ${
       skipped.length > 0 &&
@@ -367,10 +361,10 @@ async function reportView(visit: OperatorVisit, { fields, done, verb }: Report):
     <p class="actions">
       ${
         isRequeue
-          ? html`<a class="button plain" href="${outboxPath}">See what becomes of them</a>`
+          ? html`<a class="button plain" href="${outboxPath}">Follow them in the outbox</a>`
           : html`<a class="button plain" href="/console/books/refunds">Refunds that are due</a>`
       }
-      <a class="button plain" href="${pathWith(deadPath, filters)}">Dead letters that are left</a>
+      <a class="button plain" href="${pathWith(deadPath, filters)}">Dead letters that remain</a>
     </p>
     ${
       next !== undefined &&

@@ -39,13 +39,13 @@ async function outboxView(visit: OperatorVisit): Promise<View> {
     services: query.get('services') ?? undefined,
   };
   const isChosen = Object.values(filters).some((value) => value !== undefined && value !== '');
-  const body = html`${await waitingNotices(context)} ${filterForm(query, context)}
+  const notices = await waitingNotices(context);
+  // an empty list says itself that no call waits
+  const isSaid = shown.length > 0 || notices.isTrouble;
+  const body = html`${isSaid && notices.said} ${filterForm(query, context)}
   ${
     shown.length === 0
-      ? empty(
-          isChosen ? 'No such call' : 'No call is open',
-          'A call leaves the outbox when it is completed or given up.',
-        )
+      ? empty(isChosen ? 'No such call' : 'No call is open', 'Every call was completed, or was given up.')
       : tableSheet('Calls that have not ended, the oldest first', columns(visit), shown)
   }
   ${pageLinks(path, 'after', { isFirst: after === undefined, next }, ['The oldest', 'Newer'], filters)}`;

@@ -83,15 +83,17 @@ async function readRunners(context: JobsContext): Promise<RunnerRow[]> {
   ];
 }
 
-/** What keeps calls from being delivered now: the first thing that a page about calls says. */
-export async function waitingNotices(context: JobsContext): Promise<Html[]> {
+/** What keeps calls from being delivered now, or that nothing does: the first thing that a page about calls says. */
+export async function waitingNotices(
+  context: JobsContext,
+): Promise<{ readonly isTrouble: boolean; readonly said: readonly Html[] }> {
   const rows = await readRunners(context);
   const said = rows.flatMap((row) => trouble(context, row) ?? []);
   const waiting = rows.reduce((sum, { counts }) => sum + (counts.get('due')?.calls ?? 0), 0);
-  if (said.length > 0) return said.map((text) => noticeOf({ tone: 'warn', text }));
+  if (said.length > 0) return { isTrouble: true, said: said.map((text) => noticeOf({ tone: 'warn', text })) };
   const text =
     waiting === 0 ? 'No call waits for a runner.' : `${callsText(waiting)} for a runner, which takes them.`;
-  return [noticeOf({ tone: 'plain', text })];
+  return { isTrouble: false, said: [noticeOf({ tone: 'plain', text })] };
 }
 
 function trouble(

@@ -3,6 +3,7 @@ import { html, type Html } from '../../../base/values/html.ts';
 import { type Account, findAccount, listAccounts } from '../../../accounts/store/credit.ts';
 import {
   amount,
+  creditDigits,
   type Column,
   empty,
   badge,
@@ -82,7 +83,7 @@ async function accountsTable(
     ...account,
     email: (await customerOf(visit, account))?.email,
   }));
-  return tableSheet(caption, columnsFor(chatOf(visit).settings.currency), rows);
+  return tableSheet(caption, columnsFor(chatOf(visit).settings.currency, rows), rows);
 }
 
 async function listView(visit: OperatorVisit): Promise<View> {
@@ -111,12 +112,15 @@ function view({ query }: OperatorVisit, body: Html): View {
 
 type ListedAccount = Account & { readonly email: string | undefined };
 
-function columnsFor(currency: string): Column<ListedAccount>[] {
-  const money = (label: string, micros: (account: Account) => number): Column<ListedAccount> => ({
-    label,
-    isNumber: true,
-    cell: (account) => amount(BigInt(micros(account)), currency),
-  });
+function columnsFor(currency: string, rows: readonly ListedAccount[]): Column<ListedAccount>[] {
+  const money = (label: string, micros: (account: Account) => number): Column<ListedAccount> => {
+    const digits = creditDigits(rows.map((account) => BigInt(micros(account))));
+    return {
+      label,
+      isNumber: true,
+      cell: (account) => amount(BigInt(micros(account)), currency, { digits }),
+    };
+  };
   return [
     {
       label: 'Account',
@@ -205,7 +209,7 @@ async function accountView(visit: OperatorVisit, mistake?: Mistake): Promise<Vie
   ${creditSheet(account, settings.currency, customer)}
   ${includesRole(visit.operator.role, 'finance') && grantForm(visit, accountId, mistake?.fields)}
   ${tableSheet('Keys', keyColumns(settings.currency), [...valid, ...revoked], { none: ['Keys', 'It has no keys.'] })}
-  ${tableSheet('Moves of credit', moveColumns(settings.currency), shown)}
+  ${tableSheet('Changes of the credit', moveColumns(settings.currency), shown)}
   ${pageLinks(path, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
   return sectionView('/console/chat', `Account ${name}`, body, {
     up: [accountsPath, 'Accounts'],
@@ -240,17 +244,16 @@ function spendersOf(validKeys: number): string {
 }
 
 function creditSheet(
-  { name, balanceMicros, heldMicros, usedMicros }: Account,
+  { name, heldMicros, usedMicros }: Account,
   currency: string,
   customer: User | undefined,
 ): Html {
   const facts = [
-    ['Balance', balanceMicros],
     ['Held for completions under way', heldMicros],
     ['Used', usedMicros],
   ] as const;
   return html`<section class="sheet">
-    <h2>Credit</h2>
+    <h2>The account</h2>
     ${factList([
       customer && ['Customer', html`${personName(customer.name)}, since ${time(customer.createdAt)}`],
       customer && ['Name of the account', html`<span class="name">${name}</span>`],
@@ -260,8 +263,8 @@ function creditSheet(
 }
 
 function grantForm(visit: OperatorVisit, accountId: number, typed: URLSearchParams | undefined): Html {
-  const fields = html`${field({ label: 'Amount', name: 'amount', value: typed?.get('amount'), maxLength: 20, inputMode: 'decimal', autocomplete: 'off', hint: chatOf(visit).settings.currency })}
-    ${field({ label: 'Why', name: 'why', value: typed?.get('why'), maxLength: 200, autocomplete: 'off', hint: 'Kept for ever with your name.' })}
+  const fields = html`${field({ label: `Amount in ${chatOf(visit).settings.currency}`, name: 'amount', value: typed?.get('amount'), maxLength: 20, inputMode: 'decimal', autocomplete: 'off' })}
+    ${field({ label: 'Why', name: 'why', value: typed?.get('why'), maxLength: 200, autocomplete: 'off', hint: 'Recorded with your name, for ever.' })}
     <button data-confirm="Press again: grant it">Grant credit</button>`;
   return html`<section class="sheet">
     <h2>Grant credit</h2>
@@ -271,7 +274,10 @@ function grantForm(visit: OperatorVisit, accountId: number, typed: URLSearchPara
 
 function keyColumns(currency: string): Column<ApiKey>[] {
   return [
-    { label: 'Key', cell: ({ keyId, name }) => html`${keyId} ${personName(name)}` },
+    {
+      label: 'Key',
+      cell: ({ keyId, name }) => html`${personName(name)} <span class="hint">key ${keyId}</span>`,
+    },
     { label: 'State', cell: stateOf },
     {
       label: 'Spent in all',
@@ -330,6 +336,6 @@ function moveColumns(currency: string): Column<RecordedEvent>[] {
       },
     },
     { label: 'Why', cell: ({ data }) => ('why' in data && typeof data.why === 'string' ? data.why : '') },
-    { label: 'Record', isNumber: true, cell: ({ seq }) => seq },
+    { label: 'Event', isNumber: true, cell: ({ seq }) => seq },
   ];
 }

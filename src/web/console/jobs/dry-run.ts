@@ -5,6 +5,7 @@ import { visibleText } from '../../../base/values/visible-text.ts';
 import { addressOf } from '../../../base/http/request-values.ts';
 import { type DryRun, dryRun, refuseDryRunByHead } from '../../../jobs/use-cases/dry-run.ts';
 import { openRequest } from '../../../jobs/use-cases/job-request.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { badge, field, form } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { jobsOf } from '../contexts.ts';
@@ -48,43 +49,50 @@ export function dryRunAction(
         clientAddress: addressOf(visit.request),
       });
       const run = refuseDryRunByHead(context, opened) ?? (await dryRun(context, opened, Buffer.alloc(0)));
-      return show(visit, verdictOf(run, jobNamed(visit.site, `${service}/${index}`)));
+      const said = verdictOf(run, jobNamed(visit.site, `${service}/${index}`));
+      return show(visit, html`${said} ${dryRunForm(visit, fields)}`);
     },
   );
 }
 
-export function dryRunForm(visit: OperatorVisit): Html {
-  const fields = html`${jobField(visit.site, {})}
-    ${field({ label: 'Caller', name: 'caller', maxLength: 42, isOptional: true, autocomplete: 'off', hint: 'The address that a restricted job would be called by. It is asserted here, not proven.' })}
+/** `typed`: of the last dry run. */
+export function dryRunForm(visit: OperatorVisit, typed?: URLSearchParams): Html {
+  const fields = html`${jobField(visit.site, { value: typed?.get('job') })}
+    ${field({ label: 'Caller', name: 'caller', value: typed?.get('caller'), maxLength: 42, isOptional: true, autocomplete: 'off', hint: 'The address that would call a restricted job. Nothing has to prove it here.' })}
     <button>Try it</button>`;
   return html`<section class="sheet">
-    <h2>Dry run</h2>
-    <p>Whether a call would be authorized. Nothing is charged or called.</p>
+    <h2>${typed ? 'Another dry run' : 'Dry run'}</h2>
+    <p>Shows whether a caller may call a job. Nothing is charged or called.</p>
     ${form(visit, path, fields)}
   </section>`;
 }
 
-function verdictOf({ verdict, mode, isEnabled, caller, checks }: DryRun, job: Html): Html {
+function verdictOf({ verdict, isEnabled, checks }: DryRun, job: Html): Html {
+  const isAllowed = verdict.kind === 'allowed';
+  const text = isAllowed
+    ? `Allowed${isEnabled ? '.' : ', once the job is enabled: it is not sold now.'}`
+    : `Refused: ${refusals[verdict.code].sentence}`;
   return html`<section class="sheet" role="status">
     <h2>Dry run of ${job}</h2>
-    <p>
-      ${verdict.kind === 'allowed' ? badge('allowed', 'good') : badge('refused', 'bad')}
-      ${verdict.kind === 'refused' && refusals[verdict.code].sentence}
-      ${verdict.kind === 'allowed' && !isEnabled && 'Once the job is enabled: it is not sold now.'}
-      ${mode !== undefined && html`<span class="hint">${mode.replaceAll('_', ' ')}</span>`}
-      ${caller !== undefined && html`<code>${caller}</code>`}
-    </p>
+    ${noticeOf({ tone: isAllowed ? 'good' : 'bad', text })}
     ${
       checks.length > 0 &&
       html`<ul class="rows">
         ${checks.map(
           ({ name, result, detail }) =>
             html`<li>
-              <span>${name.replaceAll('_', ' ')} <span class="line hint">${visibleText(detail)}</span></span
+              <span
+                >${name.replaceAll('_', ' ')}
+                <span class="line hint">${shortAddresses(visibleText(detail))}</span></span
               >${badge(result.kind, result.kind === 'passed' ? 'good' : 'bad')}
             </li>`,
         )}
       </ul>`
     }
   </section>`;
+}
+
+/** By their ends, as everywhere on the pages. */
+function shortAddresses(text: string): string {
+  return text.replaceAll(/(0x[0-9a-f]{6})[0-9a-f]{28}([0-9a-f]{6})/gi, '$1…$2');
 }

@@ -1,14 +1,15 @@
 import { cursorOf, tableSheet } from '../tables.ts';
-import { html, type Html } from '../../../base/values/html.ts';
+import { formatUnits } from 'viem/utils';
+import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import type { EventData, RecordedEvent } from '../../../ledger/rules/event.ts';
-import { jobPriceText } from '../../../base/values/amount.ts';
-import { jobKey } from '../../../base/values/job.ts';
+import { type JobPrice, jobPriceText } from '../../../base/values/amount.ts';
+import { type AuthMode, jobKey } from '../../../base/values/job.ts';
 import type { Job } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { badge, type Column, count, time } from '../../pages/elements.ts';
+import { badge, type Column, count, digitsOf, shortId, time } from '../../pages/elements.ts';
 import { ageText } from '../../../base/values/age-text.ts';
 import type { View } from '../../pages/visit.ts';
 import { readLatestEvents } from '../../../ledger/store/streams.ts';
@@ -41,21 +42,23 @@ export const jobsSection: Section = {
   },
 };
 
-async function jobsView(visit: OperatorVisit, said?: Html): Promise<View> {
+/** `dryRun`: what the last dry run said, with its form. */
+async function jobsView(visit: OperatorVisit, dryRun?: Html): Promise<View> {
   const context = jobsOf(visit);
   const reloads = await readLatestEvents(context.pool, 'operator:config', shownReloads);
   const from = (cursorOf(visit.query, 'from') ?? 1) - 1;
   const jobs = [...context.catalog.values()];
   const shown = jobs.slice(from, from + shownJobs);
   const place = (at: number): string => pathWith(path, { from: at <= 0 ? undefined : String(at + 1) });
-  const body = html`${soldNotice(context, jobs)} ${said} ${await previewSheet(visit.site, context)}
-    ${tableSheet('Jobs', columnsFor(visit.site, context), shown, { none: ['Jobs', 'No job has a price.'] })}
+  const body = html`${dryRun} ${soldNotice(context, jobs)} ${await previewSheet(visit.site, context)}
+    ${tableSheet('Jobs', columnsFor(visit.site, context, shown), shown, { none: ['Jobs', 'No job has a price.'] })}
     <p class="actions">
       ${from > 0 && html`<a class="button plain" href="${place(from - shownJobs)}">Those before</a>`}
       ${from + shownJobs < jobs.length && html`<a class="button plain" href="${place(from + shownJobs)}">The next ones</a>`}
     </p>
     ${ratesSheet(context)} ${peersSheet(visit.site, context)}
-    ${includesRole(visit.operator.role, 'operator') && dryRunForm(visit)} ${reloadsSheet(visit.site, reloads)}`;
+    ${dryRun === undefined && includesRole(visit.operator.role, 'operator') && dryRunForm(visit)}
+    ${reloadsSheet(visit.site, reloads)}`;
   return sectionView(path, 'Jobs and prices', body);
 }
 
@@ -76,13 +79,14 @@ function soldNotice(context: JobsContext, jobs: readonly Job[]): Html | undefine
   return noticeOf({ tone: sold === jobs.length ? 'good' : 'plain', text });
 }
 
-function columnsFor(site: ConsoleSite, context: JobsContext): Column<Job>[] {
+function columnsFor(site: ConsoleSite, context: JobsContext, shown: readonly Job[]): Column<Job>[] {
   const { settings } = context;
+  const digits = digitsOf(
+    shown.flatMap(({ options }) => options.map(({ amount, decimals }) => formatUnits(amount, decimals))),
+    0,
+  );
   return [
-    {
-      label: 'Job',
-      cell: (job) => html`<a href="/console/calls/dead?job=${jobKey(job)}">${jobName(site, job)}</a>`,
-    },
+    { label: 'Job', cell: (job) => jobName(site, job) },
     {
       label: 'Sold',
       cell: (job) =>
@@ -92,38 +96,44 @@ function columnsFor(site: ConsoleSite, context: JobsContext): Column<Job>[] {
     {
       label: 'Price',
       isNumber: true,
-      cell: ({ priceWei: wei, inUsd, priced }) =>
-        html`${priced && 'at most '}<data class="amount" value="${wei}"
-            >${jobPriceText({ wei, inUsd })}</data
-          >`,
-    },
-    {
-      label: 'In tokens',
-      cell: ({ options }) =>
+      cell: ({ options, priced }) =>
         options.length === 0
-          ? html`<span class="muted">in none at present</span>`
+          ? html`<span class="muted">no token at present</span>`
           : options.map(
               (option) =>
                 html`<span class="line"
-                  >${tokenAmount(option.amount, option)}
-                  <span class="hint">${networkName(option.network)}</span></span
+                  >${priced && 'at most '}${tokenAmount(option.amount, option, digits)}
+                  <span class="hint">on ${networkName(option.network)}</span></span
                 >`,
             ),
     },
     {
-      label: 'Policy',
+      label: 'Configured',
+      isNumber: true,
+      cell: ({ priceWei: wei, inUsd }) => html`<span class="line">${priceText({ wei, inUsd })}</span>`,
+    },
+    {
+      label: 'Settings',
       cell: (job) => policyOf(job, settings).map((line) => html`<span class="line hint">${line}</span>`),
     },
   ];
 }
 
+const weiPerGwei = 10n ** 9n;
+
+/** A price as the configuration has it: what is a tiny part of an ether is in wei. */
+function priceText(price: JobPrice): string {
+  return price.inUsd || price.wei >= weiPerGwei ? jobPriceText(price) : `${price.wei} wei`;
+}
+
 /** The settings that differ from their defaults. */
-function policyOf(job: Job, { jobPolicies }: JobsContext['settings']): string[] {
+function policyOf(job: Job, { jobPolicies }: JobsContext['settings']): Shown[] {
   const policy = jobPolicies.get(jobKey(job));
   const { restriction, input, isTopUp, maxRunnerSilenceSecs } = job;
   const lines = [
     isTopUp && 'sells credit',
-    restriction && `${restriction.authMode.replaceAll('_', ' ')}, ${restriction.contract}`,
+    restriction &&
+      html`${callerTexts[restriction.authMode]} that ${shortId(restriction.contract, 'the contract')} permits`,
     input && `takes ${input.contentType}${input.schema ? ' by a schema' : ''}`,
     maxRunnerSilenceSecs > 0 && `not sold once runners are silent for ${ageText(maxRunnerSilenceSecs)}`,
     policy?.priority !== undefined && policy.priority !== 0 && `priority ${policy.priority}`,
@@ -133,8 +143,13 @@ function policyOf(job: Job, { jobPolicies }: JobsContext['settings']): string[] 
     policy?.discardAfterSecs !== undefined &&
       `dead letters are given up after ${ageText(policy.discardAfterSecs)}`,
   ];
-  return lines.filter((line): line is string => typeof line === 'string');
+  return lines.filter((line) => line !== false && line !== undefined);
 }
+
+const callerTexts: Readonly<Record<AuthMode, string>> = {
+  payer_is_caller: 'payers',
+  delegated_caller_signature: 'callers who sign',
+};
 
 function reloadsSheet(site: ConsoleSite, events: readonly RecordedEvent[]): Html {
   const columns: Column<RecordedEvent>[] = [
@@ -215,6 +230,6 @@ type SoldAs = NonNullable<Change['now']>;
 
 function soldText(sold: SoldAs | undefined): string {
   if (!sold) return 'no price';
-  const price = jobPriceText({ wei: BigInt(sold.price_wei), inUsd: sold.in_usd ?? false });
+  const price = priceText({ wei: BigInt(sold.price_wei), inUsd: sold.in_usd ?? false });
   return `${sold.mode.replaceAll('_', ' ')} at ${price}`;
 }

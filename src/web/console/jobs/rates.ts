@@ -16,6 +16,12 @@ import { jobNamed } from '../words.ts';
 /** The rate of every accepted token: from where, and how old. */
 export function ratesSheet({ rates }: JobsContext): Html {
   const view = rates.view();
+  const tokens = rateStatus(rates);
+  const age: Column<RateStatus> = {
+    label: 'Age',
+    isNumber: true,
+    cell: ({ ageSecs }) => (ageSecs === undefined ? '' : ageText(ageSecs)),
+  };
   const columns: Column<RateStatus>[] = [
     { label: 'Token', cell: ({ token }) => html`${token.symbol} on ${networkName(token.network)}` },
     {
@@ -38,7 +44,7 @@ export function ratesSheet({ rates }: JobsContext): Html {
           detail !== undefined && html`<span class="line hint">${visibleText(detail)}</span>`
         }`,
     },
-    { label: 'Age', isNumber: true, cell: ({ ageSecs }) => (ageSecs === undefined ? '' : ageText(ageSecs)) },
+    ...(tokens.some(({ ageSecs }) => ageSecs !== undefined) ? [age] : []),
     {
       label: 'Sources',
       cell({ token }): Shown {
@@ -52,7 +58,6 @@ export function ratesSheet({ rates }: JobsContext): Html {
       },
     },
   ];
-  const tokens = rateStatus(rates);
   return tableSheet('Rates of prices in ether', columns, tokens, {
     none: ['Rates', 'No token is accepted.'],
   });
@@ -81,7 +86,7 @@ export function peersSheet(site: Pick<ConsoleSite, 'jobs'>, context: JobsContext
                   : 'circuit breaker open: the others settle',
                 'bad',
               )
-            : badge('payments are settled', 'good')
+            : badge('answers', 'good')
         }`,
       ]),
       broker && [

@@ -11,6 +11,7 @@ import {
   withdrawRole,
 } from '../../../accounts/use-cases/operators.ts';
 import { findOperatorNamed, type ListedOperator, listOperators } from '../../../accounts/store/operators.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { sectionView } from '../layout.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
 import {
@@ -119,7 +120,7 @@ async function operatorsView(visit: OperatorVisit, mistake?: string, typed?: URL
     { label: 'Role', cell: (operator) => roleForm(visit, operator) },
     { label: 'Actions', isAction: true, cell: (operator) => actionsOf(visit, operator) },
   ];
-  const body = html`${tableSheet('Who may use the console', columns, operators)}
+  const body = html`${factorsNotice(operators)} ${tableSheet('Who may use the console', columns, operators)}
     <section class="sheet">
       <h2>Invite</h2>
       ${
@@ -127,8 +128,8 @@ async function operatorsView(visit: OperatorVisit, mistake?: string, typed?: URL
           ? form(
               visit,
               `${path}/invite`,
-              html`${field({ label: 'Name', name: 'name', value: typed?.get('name'), hint: 'What the records call this person, for ever. No e-mail address.', maxLength: 64, autocomplete: 'off' })}
-                ${field({ label: 'E-mail', name: 'email', type: 'email', value: typed?.get('email'), hint: 'The link goes there. It is valid for 72 hours, and once.', maxLength: 254, autocomplete: 'off' })}
+              html`${field({ label: 'Name', name: 'name', value: typed?.get('name'), hint: 'The ledger names this person by it, for ever. Not an e-mail address.', maxLength: 64, autocomplete: 'off' })}
+                ${field({ label: 'E-mail', name: 'email', type: 'email', value: typed?.get('email'), hint: 'The link is sent there. It works once, within 72 hours.', maxLength: 254, autocomplete: 'off' })}
                 ${selectField({ label: 'Role', name: 'role', values: operatorRoles, value: typed?.get('role') ?? 'viewer' })}
                 <button>Send the invitation</button>`,
             )
@@ -139,6 +140,20 @@ async function operatorsView(visit: OperatorVisit, mistake?: string, typed?: URL
       }
     </section>`;
   return sectionView(path, 'Operators', body, { mistake });
+}
+
+/** How many there are, and whether each has a second factor. */
+function factorsNotice(operators: readonly ListedOperator[]): Html {
+  const withRole = operators.filter(({ role }) => role !== undefined);
+  const without = withRole.filter(({ hasFactor }) => !hasFactor).length;
+  const many = withRole.length === 1 ? '1 operator' : `${withRole.length} operators`;
+  const missing =
+    without === withRole.length ? 'none with a second factor yet' : `${without} without a second factor yet`;
+  const text =
+    without === 0
+      ? `${many}, each with a second factor.`
+      : `${many}, ${missing}: the next sign-in sets one up.`;
+  return noticeOf({ tone: without === 0 ? 'good' : 'plain', text });
 }
 
 function roleForm(visit: OperatorVisit, { name, role, userId }: ListedOperator): Html {
@@ -157,11 +172,11 @@ function roleForm(visit: OperatorVisit, { name, role, userId }: ListedOperator):
 }
 
 function actionsOf(visit: OperatorVisit, { name, role, hasFactor }: ListedOperator): Html {
-  const how = { look: 'quiet small', about: name, values: { name } };
+  const how = { look: 'quiet small', about: `of ${name}`, values: { name } };
   const button = (action: string, label: string): Html =>
-    buttonForm(visit, `${path}/${action}`, label, { ...how, confirm: `${label} ${name}?` });
+    buttonForm(visit, `${path}/${action}`, label, { ...how, confirm: `${label} of ${name}?` });
   return html`<span class="inline"
-    >${role !== undefined && button('withdraw', 'Withdraw')}
-    ${hasFactor && button('factors', 'Reset the factor of')}</span
+    >${role !== undefined && button('withdraw', 'Withdraw role')}
+    ${hasFactor && button('factors', 'Reset second factor')}</span
   >`;
 }

@@ -38,7 +38,7 @@ function needsSheet(needs: readonly Need[]): Html {
   if (needs.length === 0)
     return html`<div class="notice good" data-needs="">
       <h1>Nothing needs you</h1>
-      <p>No settlement is unknown, no refund is due, no call is a dead letter, and no alert lasts.</p>
+      <p>No settlement is unknown, no refund or failed call waits for a decision, and no alert is active.</p>
     </div>`;
   return html`<section class="sheet" data-needs="${needsKey(needs)}">
     <h1>${needs.length === 1 ? '1 thing needs you' : `${needs.length} things need you`}</h1>
@@ -73,7 +73,7 @@ const tiles: readonly Tile[] = [
   {
     name: 'paid',
     label: 'Payments settled',
-    hint: 'in all; requests refused, never charged:',
+    hint: 'in all; refused, not charged:',
     other: 'refused',
   },
   { name: 'delivered', label: 'Calls completed', hint: 'in all' },

@@ -1,4 +1,5 @@
 import { foldQuote, type QuoteState } from '../../../payments/rules/quote-state.ts';
+import { refundReason } from '../../../payments/rules/refund.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { isHex32 } from '../../../base/values/primitives.ts';
@@ -13,6 +14,7 @@ import type { CallDetails } from '../../../payments/store/payment-search.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
 import { field, form } from '../../pages/elements.ts';
+import { refundPath } from '../books/books-view.ts';
 import type { Answer, View } from '../../pages/visit.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
 
@@ -126,43 +128,45 @@ const resolveMistakes: Readonly<Record<Exclude<OperatorResolutionResult['kind'],
   superseded: 'Another decision was recorded meanwhile. Look at the payment again.',
 };
 
-/** The forms for the actions that are possible now; none for an operator without the permission. */
+/** What can be done now, the likeliest first; without the permission the way to the refund alone, if one is due. */
 export async function actionForms(
   visit: OperatorVisit,
   { digest, payment, call }: Shown,
 ): Promise<Html | undefined> {
-  if (!includesRole(visit.operator.role, 'operator')) return undefined;
-  const isOpen = payment?.status === 'settling' || payment?.status === 'settlement_unknown';
-  const isDead = call?.status === 'dead';
-  const isWaiting = isDead || call?.status === 'ready';
-  if (!isOpen && !isWaiting) return undefined;
+  const isRefundDue = payment !== undefined && refundReason(payment) !== undefined;
+  const mayChange = includesRole(visit.operator.role, 'operator');
+  const isOpen = mayChange && (payment?.status === 'settling' || payment?.status === 'settlement_unknown');
+  const isDead = mayChange && call?.status === 'dead';
+  const isWaiting = mayChange && (isDead || call?.status === 'ready');
+  if (!isRefundDue && !isOpen && !isWaiting) return undefined;
   const requeue = isDead ? await checkRequeue(visit.site.ledger, call.callId) : undefined;
-  const left = payment?.isRefunded
-    ? 'Its payment was refunded.'
-    : 'Its refund is due, until it is sent or the call is completed.';
+  const canRequeue = requeue?.kind === 'possible';
   const at = (action: string): string => `/console/payments/${digest}/${action}`;
   return html`<section class="sheet">
-    <h2>Actions</h2>
-    ${
-      requeue &&
-      (requeue.kind === 'possible'
-        ? form(visit, at('requeue'), html`<button>Requeue the call</button>`)
-        : html`<p class="muted">It cannot be requeued: ${notRequeuedTexts[requeue.kind]}.</p>`)
-    }
+    <h2>What to do</h2>
+    ${canRequeue && isRefundDue && html`<p>Send the call to a runner again, or refund the payer: a refunded call is not delivered.</p>`}
+    ${requeue && requeue.kind !== 'possible' && html`<p>The call cannot be requeued: ${notRequeuedTexts[requeue.kind]}.</p>`}
+    <div class="actions">
+      ${canRequeue && form(visit, at('requeue'), html`<button>Requeue the call</button>`)}
+      ${isRefundDue && html`<a class="button ${canRequeue && 'plain'}" href="${refundPath({ quote_digest: digest, payment_nonce: payment.payment.nonce })}">Refund the payer</a>`}
+    </div>
+    ${isOpen && form(visit, at('resolve'), resolveFields)}
     ${
       isWaiting &&
-      form(
-        visit,
-        at('give-up'),
-        html`${field({ label: 'Why it is given up', name: 'why', maxLength: 200, autocomplete: 'off', hint: `It leaves the outbox and is never delivered. ${left}` })}<button
-            class="danger"
-            data-confirm="Press again: give call ${call?.callId ?? 0} up"
-          >
-            Give the call up
-          </button>`,
-      )
+      html`<details>
+        <summary>Give the call up</summary>
+        ${form(
+          visit,
+          at('give-up'),
+          html`${field({ label: 'Why it is given up', name: 'why', maxLength: 200, autocomplete: 'off', hint: `It is never delivered then. ${payment?.isRefunded ? 'Its payment was refunded.' : 'Its refund stays due until it is sent.'}` })}<button
+              class="danger"
+              data-confirm="Press again: give call ${call?.callId ?? 0} up"
+            >
+              Give the call up
+            </button>`,
+        )}
+      </details>`
     }
-    ${isOpen && form(visit, at('resolve'), resolveFields)}
   </section>`;
 }
 
@@ -173,5 +177,5 @@ const resolveFields = html`<h3>Resolve the settlement</h3>
     <label><input type="radio" name="result" value="unpaid" /> it was not paid, and cannot be any more</label>
   </fieldset>
   ${field({ label: 'Transaction', name: 'transaction', maxLength: 66, isOptional: true, autocomplete: 'off' })}
-  ${field({ label: 'Evidence', name: 'evidence', maxLength: 200, autocomplete: 'off', hint: 'Where you know it from. The chain is asked as well, and must not contradict.' })}
+  ${field({ label: 'Evidence', name: 'evidence', maxLength: 200, autocomplete: 'off', hint: 'How you know it. The gateway also asks the chain, which must not contradict you.' })}
   <button data-confirm="Press again: record it">Record it</button>`;

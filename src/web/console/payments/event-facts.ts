@@ -23,8 +23,14 @@ export interface FactContext {
 
 type Fact = readonly [name: string, value: Shown];
 
-/** Said by another fact, or of use to programs alone: the leaf has them. */
+/** Said by another fact or by the page, or of use to programs alone: the leaf has them. */
 const leftOut: ReadonlySet<string> = new Set([
+  'asset',
+  'requester',
+  'transfer_method',
+  'log_index',
+  'request_id',
+  'by',
   'decimals',
   'symbol',
   // the options have it in money
@@ -46,7 +52,7 @@ export function factsOf(data: object, context: FactContext, prefix = ''): Fact[]
       if (leftOut.has(name) || value === undefined || value === null) return [];
       const label = prefix + name.replaceAll('_', ' ');
       if (Array.isArray(value)) return [[label, value.map((one) => lineOf(one))]];
-      if (typeof value === 'object') return factsOf(value, context, `${label}, `);
+      if (typeof value === 'object') return factsOf(value, context, name === 'payment' ? '' : `${label}, `);
       return factOf(name, label, `${value as string | number | boolean}`, token);
     }),
   ];
@@ -65,8 +71,10 @@ function factOf(name: string, label: string, text: string, token: Token | undefi
   if (name === 'network') return [[label, networkName(text)]];
   if (name === 'reason' || name === 'evidence') return [[label, visibleText(text.replaceAll('_', ' '))]];
   if (!/^0x[0-9a-f]{40,}$/.test(text)) return [[label, visibleText(text)]];
-  const link = name.includes('transaction') && explorerLink(token?.network, text);
-  return [[label, html`${shortId(text, label)} ${link}`]];
+  const isTransaction = name.includes('transaction');
+  // digests, nonces and signatures
+  if (text.length > 42 && !isTransaction) return [];
+  return [[label, html`${shortId(text, label)} ${isTransaction && explorerLink(token?.network, text)}`]];
 }
 
 /** One of several values: an option of a quote by its money. */

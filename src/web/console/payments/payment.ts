@@ -1,5 +1,4 @@
-import { foldQuote, jobOf, type PaymentState, type QuoteState } from '../../../payments/rules/quote-state.ts';
-import { refundReason, remainingAtoms } from '../../../payments/rules/refund.ts';
+import { foldQuote, jobOf, type QuoteState } from '../../../payments/rules/quote-state.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { isHex32 } from '../../../base/values/primitives.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
@@ -15,7 +14,7 @@ import { problemView } from '../../pages/problem.ts';
 import type { View } from '../../pages/visit.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
 import { actionForms, callIdOf, paymentActions } from './actions.ts';
-import { refundPath, transactionWithLink } from '../books/books-view.ts';
+import { transactionWithLink } from '../books/books-view.ts';
 import { networkName } from '../../pages/known-networks.ts';
 import { jobName } from '../words.ts';
 import { stateBadge } from './state-badge.ts';
@@ -40,9 +39,9 @@ async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View
   const quote = foldQuote(events);
   const callId = callIdOf(quote);
   const call = callId === undefined ? undefined : await findCallDetails(site.ledger.pool, callId);
-  const body = html`${story(quote, history.state, events)} ${refundLink(quote, digest)}
+  const body = html`${story(quote, history.state, events)}
     ${await actionForms(visit, { digest, payment: quote.payment, call })}
-    <div class="grid pair">${quote.payment && moneyOf(quote.payment)} ${callSection(visit, quote, call)}</div>
+    <div class="grid pair">${moneyOf(quote, digest)} ${callSection(visit, quote, call)}</div>
     <section class="sheet" data-rows>
       <h2>Events</h2>
       ${timeline(history.events, { site, token: quote.payment?.payment })}
@@ -50,50 +49,44 @@ async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View
     ${await proofSection(site, history)}`;
   return sectionView(paymentsPath, `Payment ${digest.slice(0, 10)}`, body, {
     up: [paymentsPath, 'Payments'],
-    heading: html`Payment ${shortId(digest, 'the digest of the quote')}`,
+    heading: quote.payment ? html`Payment of ${paidMoney(quote.payment)}` : 'Quote',
     beside: stateBadge(history.state),
     mistake,
     scripts: ['proof.js'],
   });
 }
 
-/** The refund that is due for a payment that was not delivered. */
-function refundLink({ payment: state }: QuoteState, digest: string): Html | undefined {
-  if (!state || refundReason(state) === undefined) return undefined;
-  return html`<section class="sheet">
-    <h2>Refund</h2>
-    <p>
-      ${tokenAmount(remainingAtoms(state), state.payment)} are due to the payer.
-      <a
-        class="button plain"
-        href="${refundPath({ quote_digest: digest, payment_nonce: state.payment.nonce })}"
-        >Refund it</a
-      >
-    </p>
-  </section>`;
+function paidMoney({ payment }: NonNullable<QuoteState['payment']>): Html {
+  return tokenAmount(BigInt(payment.amount), payment);
 }
 
-function moneyOf({ payment, status, startedAt, refunds, settled }: PaymentState): Html {
-  const { amount, symbol, decimals, network } = payment;
-  const money = (atoms: bigint): Html => tokenAmount(atoms, { symbol, decimals, network });
+/** The money of the payment; of a quote without one its digest alone. */
+function moneyOf({ payment: state }: QuoteState, digest: string): Html {
+  const quote: [string, Html] = ['Quote', shortId(digest, 'the digest of the quote')];
+  if (!state) return html`<section class="sheet">${factList([quote])}</section>`;
+  const { payment, startedAt, refunds, settled } = state;
   return html`<section class="sheet">
     <h2>Money</h2>
     ${factList([
-      ['Amount', html`${money(BigInt(amount))} on ${networkName(network)}`],
-      ['Settlement', html`${stateBadge(status)} begun ${time(new Date(startedAt))}`],
+      ['Amount', html`${paidMoney(state)} on ${networkName(payment.network)}`],
+      ['Sent', time(new Date(startedAt))],
       ['From', shortId(payment.payer, 'the payer')],
       ['To', shortId(payment.pay_to, 'the payee')],
-      settled && ['Transaction', transactionWithLink(network, settled.transaction)],
+      settled && ['Transaction', transactionWithLink(payment.network, settled.transaction)],
       ...refunds.map((refund): [string, Html] => [
         'Refunded',
-        html`${money(refund.amount)} to ${shortId(refund.to, 'the wallet refunded')} by
-        ${transactionWithLink(network, refund.transaction)}`,
+        html`${tokenAmount(refund.amount, payment)} to ${shortId(refund.to, 'the wallet refunded')} by
+        ${transactionWithLink(payment.network, refund.transaction)}`,
       ]),
+      quote,
     ])}
   </section>`;
 }
 
-const dueLabels: Readonly<Record<string, string>> = { dead: 'Dead since', leased: 'Lease ends' };
+const dueLabels: Readonly<Record<string, string>> = {
+  dead: 'Not delivered since',
+  leased: 'With its runner until',
+};
 
 function callSection({ site }: OperatorVisit, quote: QuoteState, call: CallDetails | undefined): Html {
   const callId = callIdOf(quote);
@@ -105,11 +98,11 @@ function callSection({ site }: OperatorVisit, quote: QuoteState, call: CallDetai
       call
         ? factList([
             bought,
-            ['In the outbox', stateBadge(call.status)],
-            [dueLabels[call.status] ?? 'Due', time(call.dueAt)],
+            [dueLabels[call.status] ?? 'Due since', time(call.dueAt)],
             ['Attempts', call.attempt],
             ['Runner', call.runner ?? undefined],
-            ['Last outcome', call.reason?.replaceAll('_', ' ')],
+            // the runner's words begin with it
+            call.error === null && ['Last outcome', call.reason?.replaceAll('_', ' ')],
             call.error !== null && ['The runner’s words', html`<q dir="auto">${visibleText(call.error)}</q>`],
           ])
         : html`${factList([bought])}

@@ -17,7 +17,7 @@ import { sectionView } from '../layout.ts';
 import type { ConsoleSite, OperatorVisit, Section } from '../visit.ts';
 import { jobName } from '../words.ts';
 import { paymentPages } from './payment.ts';
-import { stateBadge } from './state-badge.ts';
+import { stateBadge, stateText } from './state-badge.ts';
 
 const path = '/console/payments';
 const shownRows = 50;
@@ -42,6 +42,8 @@ const filters: Filters = {
   from: isDay,
   to: isDay,
 };
+
+const stateTexts = Object.fromEntries(paymentStates.map((state) => [state, stateText(state)]));
 
 type Shown = ReturnType<typeof pageRows<ListedPayment>>;
 
@@ -120,8 +122,8 @@ function listView(visit: OperatorVisit, { shown: rows, next }: Shown): View {
 
 function searchForm({ query }: OperatorVisit): Html {
   return html`<form method="get" action="${path}" class="filters" role="search">
-    ${searchField('Search', query.get('q'), { maxLength: 200, hint: 'Quote, transaction, payer, or a part of one; the id of a call; a payer and its payment id' })}
-    ${selectField({ label: 'State', name: 'state', values: paymentStates, value: query.get('state'), any: 'any' })}
+    ${searchField('Search', query.get('q'), { maxLength: 200, hint: 'A quote, transaction or payer, or a part of one; the number of a call; a payer and its payment id' })}
+    ${selectField({ label: 'State', name: 'state', values: paymentStates, texts: stateTexts, value: query.get('state'), any: 'any' })}
     ${field({ label: 'From', name: 'from', type: 'date', value: query.get('from'), isOptional: true })}
     ${field({ label: 'To', name: 'to', type: 'date', value: query.get('to'), isOptional: true })}
     <button>Search</button>

@@ -12,7 +12,16 @@ const tones: Readonly<Record<string, Tone>> = {
   refunded: 'plain',
 };
 
-/** The state of a payment, as receipts say it. */
+const texts: Readonly<Record<string, string>> = {
+  dead_lettered: 'not delivered',
+  delivered: 'with a runner',
+};
+
+/** The state of a payment in words. */
+export function stateText(state: string): string {
+  return texts[state] ?? state.replaceAll('_', ' ');
+}
+
 export function stateBadge(state: string): Html {
-  return badge(state.replaceAll('_', ' '), tones[state] ?? 'plain');
+  return badge(stateText(state), tones[state] ?? 'plain');
 }

@@ -57,7 +57,7 @@ function eventRow({ event, leaf, proof }: Entry, before: Entry | undefined, cont
     <p class="event">
       <strong>${labelOf(event)}</strong>
       <span class="hint"
-        >${time(new Date(event.at))}${gap !== undefined && ` · ${durationText(gap)} later`}</span
+        >${time(new Date(event.at))}${gap !== undefined && gap > 0 && ` · ${durationText(gap)} later`}</span
       >
       <span class="badge plain" data-verdict>${proof ? 'in the log' : 'not sealed yet'}</span>
     </p>

@@ -54,10 +54,10 @@ async function factorsView(
   const hasApp = factors.some(({ kind }) => kind === 'totp');
   const body = html`<div class="head"><h1>Your second factors</h1></div>
     ${refusal && noticeOf({ tone: 'bad', text: refusal.text })}
-    ${tableSheet('Each of them opens the console', columns, factors, { none: ['None yet', 'Add one below.'] })}
+    ${factors.length > 0 && tableSheet('Each of them opens the console', columns, factors)}
     <section class="sheet">
-      <h2>${factors.length === 0 ? 'Add one' : 'Add another one'}</h2>
-      <p class="hint">Any of them opens the console. An admin resets them all where one was lost.</p>
+      <h2>${factors.length === 0 ? 'You have none yet: add one' : 'Add another one'}</h2>
+      <p class="hint">If you lose one, an admin resets all of them.</p>
       ${await passkeyOffer(visit, prover, `${path}/passkey`, path)}
       ${!hasApp && appOffer(visit, prover, `${path}/app`, { sealed, fields: codeFields })}
     </section>`;

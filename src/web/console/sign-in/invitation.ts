@@ -97,8 +97,8 @@ async function invitationView(visit: AnyVisit, token: string, refusal?: Refusal)
   const isTheirs = user?.email === invitation.email && user.isEmailVerified;
   const content = html`<p>
       ${invitation.invitedBy} invites <strong>${invitation.email}</strong> to the console of
-      ${visit.site.settings.name}, with the role <strong>${invitation.role}</strong> and the name
-      <strong>${invitation.name}</strong>, by which the records call you for ever.
+      ${visit.site.settings.name}, with the role <strong>${invitation.role}</strong>. The ledger will name you
+      <strong>${invitation.name}</strong>, for ever.
     </p>
     ${isTheirs ? buttonForm(visit, path, 'Accept', { look: 'wide', values: { token } }) : accountParts(visit, invitation, token)}`;
   return sheetView('Invitation', content, { heading: 'You are invited', refusal });

@@ -95,8 +95,8 @@ async function accountView(visit: SignedInVisit, refused?: RefusedForm): Promise
       ${mistake('name')}
       ${factList([
         ['E-mail', emailOf(user)],
-        ['Since', time(user.createdAt)],
-        ['Account', shortId(userId, 'the id of your account')],
+        ['Account since', time(user.createdAt)],
+        ['Account id', shortId(userId, 'the id of your account')],
       ])}
       ${form(visit, '/account/name', html`${field({ label: 'Name', name: 'name', value: name, autocomplete: 'name', maxLength: 100 })}<button class="plain">Change the name</button>`)}
     </section>

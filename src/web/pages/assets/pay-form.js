@@ -88,10 +88,15 @@ const paid = ['completed', 'accepted'];
 const tones = { completed: 'good', accepted: 'good', ended: 'bad', stopped: 'warn', busy: 'warn' };
 const marks = { active: 'under way', waiting: 'waiting', done: 'done', failed: 'failed' };
 
+/** An address or a transaction by its ends; one within a sentence is to be compared, so it stays whole. */
+function shortened(text = '') {
+  return text.replace(/^(0x[0-9a-f]{6})[0-9a-f]{28,}([0-9a-f]{6})$/i, '$1…$2');
+}
+
 function mark(item, state, text) {
   item.dataset.state = state;
   item.querySelector('[data-mark]').textContent = marks[state] ?? '';
-  item.querySelector('[data-detail]').textContent = text;
+  item.querySelector('[data-detail]').textContent = shortened(text);
 }
 
 export function stepsOf(place) {

@@ -33,11 +33,10 @@ async function begin() {
   const hint = place.querySelector('[data-without-wallet]');
   if (state === 'sending') {
     const known = transaction || localStorage.getItem(keyOf(path));
-    hint.hidden = Boolean(known);
+    hint.hidden = true;
     if (!known) {
-      // no wallet is asked: another page may have asked one
-      hint.textContent =
-        'Neither the gateway nor this browser knows a transaction. Look into the wallet: enter below what it has sent, or say that it was not sent.';
+      // no wallet is asked, as another page may have asked one: the first line of the page says what to do
+      place.hidden = true;
       return;
     }
     await run(steps, async () => {

@@ -81,7 +81,7 @@ if (form) {
 
   const showCost = async (turn, id) => {
     const record = await readRecord(id);
-    const link = linkTo(`/usage/generation?id=${id}`, 'Its record');
+    const link = linkTo(`/usage/generation?id=${id}`, 'Details');
     if (record === undefined)
       return turn.say('Its cost could not be read: your session may have ended. ', link);
     if (record.status === 'running') return turn.say('Its cost is not recorded yet. ', link);

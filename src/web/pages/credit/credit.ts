@@ -37,7 +37,7 @@ export function creditPages(pages: Pages<ChatVisit>): void {
     const move = (await movesOf(visit)).find(
       ({ topUp }) => topUp?.quote_digest === visit.params['quote_digest']?.toLowerCase(),
     );
-    return move?.topUp ? receiptView(visit, move, move.topUp) : notFound('receipt');
+    return move?.topUp ? receiptView(visit, move, move.topUp) : notFound('receipt', ['/credit', 'Credit']);
   });
 }
 
@@ -91,11 +91,10 @@ async function creditView(visit: SignedInChatVisit, moves: readonly Move[]): Pro
   const digits = creditDigits(moves.map(({ micros }) => micros));
   const columns: Column<Move>[] = [
     { label: 'When', cell: ({ at }) => time(at) },
-    { label: 'What', cell: ({ label }) => label },
     {
-      label: 'Receipt',
-      cell: ({ digest }) =>
-        digest !== undefined && html`<a href="/credit/receipts/${digest}">${digest.slice(0, 10)}…</a>`,
+      label: 'What',
+      cell: ({ label, digest }) =>
+        digest === undefined ? label : html`<a href="/credit/receipts/${digest}">${label}</a>`,
     },
     {
       label: 'Amount',
@@ -105,8 +104,8 @@ async function creditView(visit: SignedInChatVisit, moves: readonly Move[]): Pro
   ];
   const body = html`<div class="head"><h1>Credit</h1></div>
     <div class="grid" data-figures>
-      ${figure('You can spend', account?.balanceMicros, 'the rest of your credit', true)}
-      ${figure('Held', account?.heldMicros, 'for requests that are running; what they do not cost returns')}
+      ${figure('You can spend', account?.balanceMicros, 'on models that have a price', true)}
+      ${figure('Held', account?.heldMicros, 'for running requests; the rest of it returns')}
       ${figure('Used so far', account?.usedMicros, 'by all your keys and sessions')}
     </div>
     ${topUp}
@@ -117,8 +116,8 @@ async function creditView(visit: SignedInChatVisit, moves: readonly Move[]): Pro
           : html`<section class="sheet">
               ${table('History', columns, moves)}
               <p class="hint">
-                ${moves.length === shownMoves && `The last ${shownMoves} entries. `}What requests cost is in
-                <a href="/usage/requests">their list</a>.
+                ${moves.length === shownMoves && `The last ${shownMoves} entries. `}The cost of each request
+                is under <a href="/usage/requests">Requests</a>.
               </p>
             </section>`
       }
@@ -152,9 +151,7 @@ function receiptView(
         ['Network', networkName(network, visit.site.jobs?.().settings.networks)],
         ['Receipt', shortId(digest, 'the digest of the receipt')],
       ])}
-      <p class="hint">
-        The signed receipt, with its proof, is at <code>/x402/receipts/${digest}</code> for the payer.
-      </p>
+      ${visit.site.jobs && html`<p><a href="/jobs/receipts/${digest}">The receipt of the payment, with its proof</a></p>`}
     </div>`;
   return { kind: 'view', title: 'Top-up', section: 'credit', body };
 }
@@ -201,13 +198,12 @@ function topUpSection(visit: SignedInChatVisit): Html | undefined {
       gives,
       fields: html`<input type="hidden" name="form" value="${token}" />
         <p>
-          Any wallet can pay: the credit is added to the account that you are signed in to, as soon as the
-          chain shows the payment. Once the payment is sent you may close this page: the credit is added all
-          the same, and listed below.
+          Any wallet can pay. The credit is added to your account as soon as the chain shows the payment, also
+          if you have closed this page by then.
         </p>`,
       more: html`<p class="units">
         <label
-          >How many of it
+          >How many times
           <input
             type="number"
             name="units"
@@ -221,13 +217,13 @@ function topUpSection(visit: SignedInChatVisit): Html | undefined {
       button: 'Pay with your wallet',
       delivered: 'Add the credit to your account',
       without: html`<p>
-          This browser has no wallet, or JavaScript is off, so this page cannot take a payment. To add credit
-          to the account that you are signed in to, open this page in a browser with a wallet.
+          This browser has no wallet, or JavaScript is off. Open this page in a browser with a wallet to add
+          credit to your account, or pay with a program.
         </p>
         <p>
-          A program can pay as well, over x402. Its credit goes to the account of the wallet that pays: yours,
-          if you sign in with that wallet. The body <code>{"units": 5}</code> buys five times as much, up to
-          ${mostTopUpUnits}. <a href="/docs">How a program pays</a>
+          A program pays over x402, and its credit goes to the account of the wallet that pays: yours, if you
+          sign in with that wallet. The body <code>{"units": 5}</code> buys five times as much, up to
+          ${mostTopUpUnits} times. <a href="/docs">How a program pays</a>
         </p>
         <ul>
           ${payables.map(

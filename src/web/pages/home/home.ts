@@ -37,8 +37,8 @@ async function overview(visit: SignedInVisit): Promise<View> {
 const paidCalls = html`<section class="sheet">
   <h2>Your paid calls</h2>
   <p>
-    A wallet pays for each call, so your account needs no credit. The calls of the wallets that you signed in
-    with are in the <a href="/jobs/receipts">receipts</a>, with their results.
+    A wallet pays for each call, so your account needs no credit. The page
+    <a href="/jobs/receipts">Receipts</a> has the calls that your wallets paid for, with their results.
   </p>
   <p class="actions">
     <a class="button" href="/jobs">Buy a job</a><a href="/account">Add a wallet to your account</a>
@@ -90,7 +90,7 @@ function welcome(visit: Visit): View {
       <h1>${headline(offers)}</h1>
       <p class="lead">
         ${hasCalls && 'A wallet pays for each call, without an account. What is refused is never charged. '}
-        ${hasModels && 'Models have one address, with the API that your tools know: pay from a balance, and see what each request cost.'}
+        ${hasModels && 'Every model has the same address, and the API that your tools know. You pay from a balance, and see what each request cost.'}
       </p>
       <p class="actions">
         ${hasModels && html`<a class="button" href="/sign-up">Sign up</a><a class="button plain" href="/try">Try a model</a>`}${

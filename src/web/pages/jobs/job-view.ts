@@ -130,15 +130,14 @@ function inputSection(job: Job, shown: JobForm): Html {
   const { form, formId } = shown;
   if (form.kind === 'none' || !isPayableHere(job))
     return html`<section class="sheet">
-      <h2>What it takes</h2>
+      <h2>Input</h2>
       <p>
-        It takes <code>${form.contentType}</code>,
-        ${form.kind === 'none' ? 'which a form cannot make' : 'from a program that signs for its caller'}.
-        Send it with a program: <a href="/docs">the API</a> says how.
+        <code>${form.contentType}</code>${form.kind === 'none' && ', which this page cannot send'}:
+        <a href="/docs">the API reference</a> says how a program sends it.
       </p>
     </section>`;
   return html`<section class="sheet">
-    <h2>What it takes</h2>
+    <h2>Your input</h2>
     <form method="post" action="${jobPath(job)}/order" novalidate>
       <input type="hidden" name="order" value="${formId}" />
       ${controls(job, shown)}
@@ -206,7 +205,7 @@ export function restrictionNotice(job: Job): Html | undefined {
   return noticeOf({
     tone: 'warn',
     text: isPayableHere(job)
-      ? 'Only wallets that the operator permits can buy it: a contract is asked about the wallet that pays. One that is refused is not charged.'
+      ? 'Only wallets that the operator permits can buy it. A wallet that is refused is not charged.'
       : 'Only callers that the operator permits can buy it, and each signs its request in addition to the payment. A page cannot do that: use a program.',
   });
 }

@@ -52,13 +52,13 @@ export function orderView(
   const purchase = { url: jobUrl(context.publicUrl(), job), contentType, body: sent, options };
   const body = html`<p><a href="/jobs">Jobs</a> / <a href="${jobPath(job)}">${jobName(job)}</a></p>
     <div class="head"><h1>Pay for ${jobName(job)}</h1></div>
-    <p class="lead">The input fits the job. Nothing was charged so far.</p>
+    <p class="lead">Your input is complete. Nothing is charged before your wallet signs.</p>
     <section class="sheet">
       <h2>With a wallet</h2>
       ${isPayableHere(job) ? payment(visit, context, job, order) : html`${priceFacts(context, job)}${restrictionNotice(job)}`}
     </section>
     <section class="sheet">
-      <h2>What the job gets</h2>
+      <h2>Your input</h2>
       ${inputText(sent)}
       <form method="post" action="${jobPath(job)}/order">
         ${[...kept]
@@ -70,7 +70,7 @@ export function orderView(
     <section class="sheet">
       <h2>Or with a program</h2>
       ${purchaseCommands(purchase)}
-      <p class="hint"><a href="/docs">The API</a> has all that a client needs.</p>
+      <p class="hint"><a href="/docs">The API reference</a> says more.</p>
     </section>`;
   return {
     kind: 'view',
@@ -108,8 +108,8 @@ function payment(visit: Visit, context: JobsContext, job: Job, { id, body, conte
         button: 'Pay with the wallet',
         delivered: 'Get the receipt',
         without: html`<p>
-            Your browser has no wallet that this page can ask, or its JavaScript is off. Pay with one of the
-            programs below.
+            This browser has no wallet, or JavaScript is off. Open this page in a browser with a wallet, or
+            pay with the program below.
           </p>
           ${priceFacts(context, job)}`,
       })}

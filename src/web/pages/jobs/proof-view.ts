@@ -35,9 +35,8 @@ function provenView(proof: LogProof, receiptUrl: string): Html {
   const commands = `curl -s ${receiptUrl} > receipt.json
 tollbook verify --receipt receipt.json --pubkey PUBLIC_KEY`;
   return html`<p>
-      Each event about this settlement is a leaf of the log, and its hashes lead to a head that the gateway
-      has signed. The operator cannot take it back without a second history, which the holders of older heads
-      would notice.
+      The gateway has recorded this payment in its log, and has signed the log. Whoever keeps a signed head of
+      the log can notice if the operator removes or changes the record.
     </p>
     ${factList([
       ['Tree size', count(proof.tree_size)],
@@ -55,8 +54,8 @@ tollbook verify --receipt receipt.json --pubkey PUBLIC_KEY`;
     <details>
       <summary>Check it yourself</summary>
       <p>
-        With the public key of the log, which the operator publishes, this checks the signature of the head
-        and the way of each leaf to it. It opens no connection:
+        The second command checks the proof with the log’s public key, which the operator publishes, and
+        without a connection:
       </p>
       <div class="snippet">
         <pre tabindex="0"><code>${commands}</code></pre>

@@ -9,7 +9,7 @@ import { readReceipt } from '../../../jobs/use-cases/receipt.ts';
 import { findResult } from '../../../calls/use-cases/result-file.ts';
 import { isReceiptToken } from '../../../payments/use-cases/receipt-keys.ts';
 import { networkName, walletNetworks } from '../known-networks.ts';
-import { badge, factList, field, form, shortId, time } from '../elements.ts';
+import { factList, field, form, shortId, time } from '../elements.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, View, Visit } from '../visit.ts';
@@ -28,7 +28,9 @@ export function receiptPages(pages: Pages, current: () => JobsContext): void {
     const context = current();
     const found = await findReceipt(visit, context);
     const receipt = found && (await readProvenReceipt(context, visit.site.log, found.digest, found.isOpened));
-    return receipt ? receiptView(visit, context, receipt, found.isOpened) : notFound('receipt');
+    return receipt
+      ? receiptView(visit, context, receipt, found.isOpened)
+      : notFound('receipt', ['/jobs/receipts', 'Receipts']);
   });
 
   pages.show(`${path}/result`, async (visit) => {
@@ -79,13 +81,10 @@ async function findReceipt(visit: Visit, context: JobsContext): Promise<Found | 
 function receiptView(visit: Visit, context: JobsContext, receipt: Receipt, isOpened: boolean): View {
   const { quote_digest: digest, state, events } = receipt;
   const standing = standingOf(state);
-  const { label, headline, tone, text, isOpen = false } = standing;
+  const { label, headline, text, isOpen = false } = standing;
   const body = html`<p><a href="/jobs">Jobs</a> / <a href="/jobs/receipts">Receipts</a></p>
     <section class="sheet" data-follow="${digest}" data-state="${state}" data-open="${isOpen ? 'yes' : ''}">
-      <div class="head">
-        <h1>${headline}</h1>
-        ${badge(label, tone)}
-      </div>
+      <h1>${headline}</h1>
       <p>${text}${isOpened && state === 'completed' && ' Its result is below, and nothing is left to do.'}</p>
       ${state !== 'completed' && stepList(standing)}
       ${isOpen && html`<p><a class="button plain" href="?">Look again</a></p>`}
@@ -164,14 +163,14 @@ export function openForm(visit: Visit, digest?: string): Html {
           })
         : html`<input type="hidden" name="digest" value="${digest}" />`
     }
-    ${field({ label: 'Receipt token', name: 'token', hint: 'The program that paid got it with the answer 202, as receipt_token.', maxLength: 60, autocomplete: 'off' })}
+    ${field({ label: 'Receipt token', name: 'token', hint: 'The program that paid got it as receipt_token.', maxLength: 60, autocomplete: 'off' })}
     <button class="plain">Show the result</button>`;
   return html`<p>${whoSees(visit, digest)}</p>
     ${form(visit, '/jobs/receipts', fields)}`;
 }
 
 function whoSees({ visitor, path }: Visit, digest: string | undefined): Html | string {
-  if (digest === undefined) return 'A receipt shows its result to who has its token.';
+  if (digest === undefined) return 'Anybody who has the token of a receipt can see its result.';
   if (visitor)
     return 'Only its payer may see the result, and your account does not have the wallet that paid.';
   return html`Only its payer may see the result. <a href="/sign-in?next=${path}">Sign in</a> with the wallet

@@ -101,7 +101,7 @@ function stateBadge(state: Receipt['state']): Html {
 }
 
 function receiptLink(digest: string): Html {
-  return html`<a href="${receiptPath(digest)}">${digest.slice(0, 10)}…</a>`;
+  return html`<a href="${receiptPath(digest)}" title="${digest}">Open</a>`;
 }
 
 function receiptsView(
@@ -117,14 +117,15 @@ function receiptsView(
   ];
   const body = html`<p><a href="/jobs">Jobs</a></p>
     <div class="head"><h1>Receipts</h1></div>
-    ${sections.length > 0 ? sections : withoutWallet(visit)}
+    ${sections}
     ${
       opened.length > 0 &&
       html`<section class="sheet">
         ${table('Opened in this browser', columns, opened)}
-        <p class="hint">The last ones, until you sign out or close the browser.</p>
+        <p class="hint">Kept until you sign out or close the browser.</p>
       </section>`
     }
+    ${sections.length === 0 && withoutWallet(visit)}
     <details class="sheet">
       <summary>Open a receipt with its token</summary>
       ${openForm(visit)}
@@ -136,12 +137,12 @@ function withoutWallet({ visitor }: Visit): Html {
   return visitor
     ? empty(
         'This account has no wallet',
-        'Receipts belong to the wallet that paid. Add it on the account page, and all of its paid calls are here, with their results.',
+        'Receipts belong to the wallet that paid. Add it on the account page to see all of its paid calls and their results.',
         html`<a class="button" href="/account">To the account</a>`,
       )
     : empty(
-        'Whose receipts?',
-        'Receipts belong to the wallet that paid. Sign in with it, and all of its paid calls are here, with their results.',
+        'Sign in to see your receipts',
+        'Receipts belong to the wallet that paid. Sign in with it to see all of its paid calls and their results.',
         html`<a class="button" href="/sign-in?next=/jobs/receipts">Sign in with the wallet</a>`,
       );
 }

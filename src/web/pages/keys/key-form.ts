@@ -57,19 +57,19 @@ export function keyForm(visit: SignedInChatVisit, values: URLSearchParams, mista
   const chosen = new Set(values.getAll('model'));
   const value = (name: string): string => values.get(name) ?? '';
   const today = new Date().toISOString().slice(0, 10);
-  const body = html`${field({ label: 'Name', name: 'name', value: value('name'), error: mistakes.name, maxLength: 64, autocomplete: 'off', hint: 'For you, to know it by: where it is used, for example.' })}
-    ${field({ label: `Most that it may spend in all, in ${currency}`, name: 'cap', value: value('cap'), error: mistakes.cap, inputMode: 'decimal', autocomplete: 'off', isOptional: true })}
-    ${field({ label: `Budget that starts anew, in ${currency}`, name: 'budget', value: value('budget'), error: mistakes.budget, inputMode: 'decimal', autocomplete: 'off', isOptional: true })}
+  const body = html`${field({ label: 'Name', name: 'name', value: value('name'), error: mistakes.name, maxLength: 64, autocomplete: 'off', hint: 'For example where the key is used.' })}
+    ${field({ label: `Spending limit in all, in ${currency}`, name: 'cap', value: value('cap'), error: mistakes.cap, inputMode: 'decimal', autocomplete: 'off', isOptional: true })}
+    ${field({ label: `Spending limit a period, in ${currency}`, name: 'budget', value: value('budget'), error: mistakes.budget, inputMode: 'decimal', autocomplete: 'off', isOptional: true })}
     <div class="field">
-      <label for="period">The budget starts anew each</label
+      <label for="period">Period of that limit</label
       ><select id="period" name="period">
         <option value="month" ${isMonth && html`selected`}>month</option>
         <option value="day" ${!isMonth && html`selected`}>day</option>
       </select>
     </div>
-    ${field({ label: 'Last day', name: 'expires', type: 'date', value: value('expires'), error: mistakes.expires, min: today, isOptional: true, hint: 'The key is refused after it.' })}
+    ${field({ label: 'Last day', name: 'expires', type: 'date', value: value('expires'), error: mistakes.expires, min: today, isOptional: true, hint: 'The key is refused after this day.' })}
     <fieldset>
-      <legend>Models <span class="muted">none chosen: all, later ones too</span></legend>
+      <legend>Models <span class="muted">none chosen: all, also later ones</span></legend>
       <div class="choices">
         ${[...models.keys()].map(
           (model) =>

@@ -67,12 +67,14 @@ export function keyPages(pages: Pages<ChatVisit>): void {
 
   pages.showForUsers('/keys/:key_id/revoke', async (visit) => {
     const key = await keyOf(visit);
-    return key && !key.revokedAt ? revokeView(visit, key) : notFound('key');
+    return key && !key.revokedAt ? revokeView(visit, key) : notFound('key', ['/keys', 'Your keys']);
   });
 
   pages.takeForUsers('/keys/:key_id/revoke', {}, async (visit) => {
     const isDone = await revokeUserApiKey(visit.site.chat(), visit.visitor, idOf(visit.params['key_id']));
-    return isDone ? { kind: 'redirect', to: '/keys', notice: 'key_revoked' } : notFound('key');
+    return isDone
+      ? { kind: 'redirect', to: '/keys', notice: 'key_revoked' }
+      : notFound('key', ['/keys', 'Your keys']);
   });
 }
 
@@ -88,16 +90,21 @@ function listView(visit: SignedInChatVisit, keys: readonly ApiKey[]): View {
   const nowMs = Date.now() + lane.state.clockOffsetMs;
   const valid = keys.filter((key) => !key.revokedAt);
   const revoked = keys.filter((key) => key.revokedAt);
-  const columns: Column<ApiKey>[] = [
-    {
-      label: 'Name',
-      cell: (key) => html`${personName(key.name)} ${!key.isOfUser && badge('made by the operator')}`,
-    },
-    { label: 'Key', cell: ({ keyId }) => String(keyId) },
-    { label: 'State', cell: (key) => stateOf(key, nowMs) },
+  const nameColumn: Column<ApiKey> = {
+    label: 'Name',
+    cell: (key) =>
+      html`${personName(key.name)}
+        <span class="hint">key ${key.keyId}</span> ${!key.isOfUser && badge('made by the operator')}`,
+  };
+  const use: Column<ApiKey>[] = [
     { label: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt ? time(lastUsedAt) : 'never') },
     { label: 'Spent', isNumber: true, cell: (key) => spentOf(key, currency) },
   ];
+  const validUntil: Column<ApiKey> = { label: 'Valid until', cell: (key) => endOf(key, nowMs) };
+  const revokedOn: Column<ApiKey> = {
+    label: 'Revoked',
+    cell: ({ revokedAt }) => revokedAt && time(revokedAt),
+  };
   const revoke: Column<ApiKey> = {
     label: 'Action',
     isAction: true,
@@ -117,26 +124,29 @@ function listView(visit: SignedInChatVisit, keys: readonly ApiKey[]): View {
             'A key lets a program use the models with your credit. You can limit what it may spend, and revoke it at any time.',
             html`<a class="button" href="/keys/new">Make a key</a>`,
           )
-        : html`<section class="sheet">${table('Valid keys', [...columns, revoke], valid)}</section>`
+        : html`<section class="sheet">
+            ${table('Your keys', [nameColumn, validUntil, ...use, revoke], valid)}
+          </section>`
     }
-    ${revoked.length > 0 && html`<section class="sheet">${table('Revoked keys', columns, revoked)}</section>`}`;
+    ${revoked.length > 0 && html`<section class="sheet">${table('Revoked keys', [nameColumn, revokedOn, ...use], revoked)}</section>`}`;
   return { kind: 'view', title: 'Keys', section: 'keys', body };
 }
 
-function stateOf({ revokedAt, expiresAt }: ApiKey, nowMs: number): Html {
-  if (revokedAt) return html`${badge('revoked', 'bad')} ${time(revokedAt)}`;
-  if (!expiresAt) return badge('valid', 'good');
-  if (expiresAt.getTime() <= nowMs) return html`${badge('expired', 'warn')} ${time(expiresAt)}`;
-  return html`${badge('valid', 'good')} until ${time(expiresAt)}`;
+function endOf({ expiresAt }: ApiKey, nowMs: number): Html | string {
+  if (!expiresAt) return 'you revoke it';
+  return expiresAt.getTime() <= nowMs
+    ? html`${badge('expired', 'warn')} ${time(expiresAt)}`
+    : time(expiresAt);
 }
 
 function spentOf({ spentMicros, capMicros, budget }: ApiKey, currency: string): Html {
   return html`${amount(BigInt(spentMicros), currency)}${
-    capMicros !== undefined && html`<br /><span class="hint">of ${amount(BigInt(capMicros), currency)}</span>`
+    capMicros !== undefined &&
+    html`<br /><span class="hint">of at most ${amount(BigInt(capMicros), currency)}</span>`
   }${
     budget &&
     html`<br /><span class="hint"
-        >this ${budget.period}: ${amount(BigInt(budget.spentMicros), currency)} of
+        >this ${budget.period} ${amount(BigInt(budget.spentMicros), currency)} of at most
         ${amount(BigInt(budget.micros), currency)}</span
       >`
   }`;
@@ -163,11 +173,10 @@ function madeView(visit: SignedInChatVisit, key: string, model: string | undefin
   const [first = ''] = models.keys();
   const body = html`<div class="sheet">
       <h1>Your new key</h1>
-      <p>Copy it now: it is shown this once, and the gateway keeps only its hash.</p>
+      <p>Copy it now: it is shown only once.</p>
       <p class="secret"><code>${key}</code>${copyButton(key, 'the key')}</p>
       <p>
-        Keep it where programs find secrets, such as the variable <code>TOLLBOOK_KEY</code>, and out of what
-        you publish.
+        Give it to your programs in the environment variable <code>TOLLBOOK_KEY</code>, and never publish it.
       </p>
       <p><a class="button" href="/keys">I have copied it</a></p>
     </div>
@@ -189,11 +198,10 @@ function shownBefore(): Answer {
 
 function revokeView(visit: SignedInChatVisit, { keyId, name, lastUsedAt }: ApiKey): View {
   const content = html`${factList([
-      ['Name', personName(name)],
-      ['Key', keyId],
+      ['Name', html`${personName(name)} <span class="hint">key ${keyId}</span>`],
       ['Last used', lastUsedAt ? time(lastUsedAt) : 'never'],
     ])}
-    <p>Programs with this key are refused from then on. This cannot be undone.</p>
+    <p>Programs that use this key are refused from then on. This cannot be undone.</p>
     ${form(visit, `/keys/${keyId}/revoke`, html`<p class="actions"><button class="danger">Revoke the key</button><a href="/keys">Keep it</a></p>`)}`;
   return sheetView('Revoke a key', content, { heading: 'Revoke this key?', section: 'keys' });
 }

@@ -38,8 +38,7 @@ export function newPasswordPages(pages: Pages): void {
 }
 
 const sentText = html`<p>
-    If the address has an account here, a mail with a link is on its way. The link is valid for an hour, and
-    once.
+    If the address has an account here, a mail with a link is on its way. The link works once, within an hour.
   </p>
   <p class="hint">Nothing there? Look into the spam folder, or <a href="/forgot-password">ask again</a>.</p>`;
 

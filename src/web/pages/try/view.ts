@@ -90,7 +90,7 @@ ${typed.prompt}</textarea>
     <p class="actions">
       <button data-send>Send</button><button type="button" class="danger" data-stop hidden>Stop</button
       ><button type="button" class="plain" data-new hidden>New conversation</button
-      ><span class="hint" data-keys hidden>Ctrl + Enter sends it, with all messages before it.</span>
+      ><span class="hint" data-keys hidden>Ctrl + Enter sends it.</span>
     </p>
     <div class="field">
       <label for="model">Model</label>
@@ -100,8 +100,8 @@ ${typed.prompt}</textarea>
       <p class="hint">
         ${
           isUser
-            ? html`Prices are for a million tokens, in and out. The most that an answer can cost is held from
-              your credit before the model is asked; what it does not cost returns when it ends.`
+            ? html`Prices are for a million tokens, in and out. Before an answer the most that it can cost is
+              held from your credit; what is left over returns.`
             : html`Without an account you can ask the free models ${count(anonymousPerDay)} times a day.
                 <a href="/sign-in">Sign in</a> to use the others.`
         }
@@ -110,7 +110,7 @@ ${typed.prompt}</textarea>
     <details ${typed.system !== '' && html`open`}>
       <summary>System prompt</summary>
       <div class="field">
-        <label for="system">Instructions for the model <span class="muted">optional</span></label>
+        <label class="unseen" for="system">Instructions for the model</label>
         <textarea id="system" name="system" rows="3" maxlength="${maxSystemChars}" dir="auto">
 ${typed.system}</textarea>
       </div>
@@ -162,7 +162,7 @@ export function factsOf(generation: Generation | undefined, currency: string): S
   if (!generation) return 'Free of charge.';
   const { id, status, cost, held, prompt_tokens: input, completion_tokens: output } = generation;
   const credit = (text: string): Html => amount(parseCredit(text) ?? 0n, currency);
-  const link = html`<a href="${pathWith('/usage/generation', { id })}">Its record</a>`;
+  const link = html`<a href="${pathWith('/usage/generation', { id })}">Details</a>`;
   if (status === 'running' || cost === null) return html`Its cost is not recorded yet. ${link}`;
   return html`Cost ${credit(cost)}${held !== null && html`, of ${credit(held)} held`} · ${count(input ?? 0)}
   tokens in, ${count(output ?? 0)} out · ${link}`;

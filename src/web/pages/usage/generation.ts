@@ -6,7 +6,6 @@ import { findApiKeyById } from '../../../accounts/store/api-keys.ts';
 import type { Tone } from '../notices.ts';
 import {
   amount,
-  badge,
   type Column,
   count,
   decimalsOf,
@@ -37,12 +36,12 @@ export function generationPage(pages: Pages<ChatVisit>): void {
 /** @param mistake why there is nothing to show for this id */
 export function generationForm(id: string, mistake?: string): Html {
   return html`<form method="get" action="/usage/generation" class="sheet">
-    <h2>One request</h2>
+    <h2>Find a request</h2>
     ${field({
-      label: 'Its id',
+      label: 'Request id',
       name: 'id',
       value: id,
-      hint: html`The header <code>X-Request-Id</code> of its answer.`,
+      hint: html`The header <code>X-Request-Id</code> of the answer.`,
       error: mistake,
       maxLength: 60,
     })}
@@ -53,9 +52,9 @@ export function generationForm(id: string, mistake?: string): Html {
 /** Of another account or of nothing: the same answer. */
 function unknownView(id: string): View {
   const body = html`<p><a href="/usage">Usage</a></p>
-    <h1>Not found</h1>
-    ${generationForm(id.slice(0, 60), 'Your account has no request with this id.')}`;
-  return { kind: 'view', title: 'Not found', section: 'usage', isNarrow: true, body, status: 404 };
+    <h1>No such request</h1>
+    ${generationForm(id.slice(0, 60), 'Your account has no request with this id. Copy it again from the answer.')}`;
+  return { kind: 'view', title: 'No such request', section: 'usage', isNarrow: true, body, status: 404 };
 }
 
 async function keyOf({ db }: ChatContext, accountId: number, keyId: number): Promise<Html | string> {
@@ -67,7 +66,11 @@ async function keyOf({ db }: ChatContext, accountId: number, keyId: number): Pro
 export const endings: Readonly<
   Record<Generation['status'], readonly [label: string, tone: Tone, meaning: string]>
 > = {
-  running: ['running', 'plain', 'It has not ended yet. What it does not cost of the hold returns then.'],
+  running: [
+    'running',
+    'plain',
+    'It has not ended yet. Then what it does not cost of the amount held returns.',
+  ],
   completed: ['answered', 'good', 'The whole answer was delivered.'],
   cut: [
     'cut short',
@@ -82,7 +85,7 @@ export const endings: Readonly<
   recovered: [
     'charged in full',
     'warn',
-    'The gateway that answered it stopped before it recorded the cost, so that the whole hold was captured.',
+    'The gateway stopped before it recorded the cost, so the whole amount held was charged.',
   ],
   failed: ['failed', 'bad', 'Nothing was delivered, and nothing was charged.'],
 };
@@ -104,7 +107,7 @@ export function generationView(
   currency: string,
 ): View {
   const { id, model, upstream, status, reason, events } = generation;
-  const [label, tone, meaning] = endings[status];
+  const [, , meaning] = endings[status];
   const amounts = [generation.cost, generation.held, generation.captured, generation.released];
   const digits = digitsOf(amounts.flatMap((text) => text ?? []));
   const credit = (text: string | null): Shown => {
@@ -117,6 +120,7 @@ export function generationView(
     completion_tokens: output,
     latency_ms: all,
   } = generation;
+  const isInTable = isCounted(generation);
   // what was captured is the cost, if both are known
   const isOverCharged = generation.captured !== generation.cost;
   const facts: Readonly<Record<string, Shown>> = {
@@ -125,10 +129,12 @@ export function generationView(
     Charged: isOverCharged && credit(generation.captured),
     'Given back': credit(generation.released),
     Model: modelName(model),
+    // the table of the cost has them as well
     'Input tokens':
+      !isInTable &&
       input !== null &&
       html`${count(input)}${cached !== null && cached > 0 && html`, ${count(cached)} of them cached`}`,
-    'Output tokens': output !== null && count(output),
+    'Output tokens': !isInTable && output !== null && count(output),
     Counted:
       generation.is_estimate === true && 'in part by the gateway: the upstream did not report all of it',
     Key: key ?? 'Sessions, without a key',
@@ -142,28 +148,27 @@ export function generationView(
   };
   const records: Column<Generation['events'][number]>[] = [
     { label: 'When', cell: ({ at }) => time(new Date(at)) },
-    { label: 'What', cell: ({ type }) => html`<code>${type}</code>` },
-    { label: 'Place', isNumber: true, cell: ({ seq }) => seq },
+    { label: 'What', cell: ({ type }) => type.replaceAll('_', ' ') },
+    { label: 'Event', isNumber: true, cell: ({ seq }) => seq },
   ];
   const body = html`<p><a href="/usage">Usage</a> · <a href="/usage/requests">Requests</a></p>
     <div class="sheet">
-      <div class="head">
-        <h1>The request ${headlines[status]}</h1>
-        ${badge(label, tone)}
-      </div>
+      <h1>The request ${headlines[status]}</h1>
       <p>${meaning}</p>
       ${factList(Object.entries(facts))}
     </div>
     ${costSection(generation, currency)}
     <details class="sheet">
       <summary>In the ledger</summary>
-      ${table('Its records', records, events)}
-      <p class="hint">
-        These records are its receipt. In a sealed ledger, <code>/log/proof?seq=PLACE</code> proves each of
-        them.
-      </p>
+      ${table('Its events', records, events)}
+      <p class="hint">In a sealed ledger <code>/log/proof?seq=EVENT</code> proves each of them.</p>
     </details>`;
   return { kind: 'view', title: 'Request', section: 'usage', body };
+}
+
+/** Whether the table of its cost says how many tokens it had. */
+function isCounted({ price, status, prompt_tokens: input, completion_tokens: output }: Generation): boolean {
+  return Boolean(price) && input !== null && output !== null && status !== 'recovered';
 }
 
 /** One kind of its tokens, and their cost. */
@@ -175,7 +180,7 @@ interface CostLine {
 
 /** How the cost follows from the tokens and their prices; nothing if the ledger does not say one of them. */
 function costSection(generation: Generation, currency: string): Html | undefined {
-  const { price, status, cost, prompt_tokens: input, completion_tokens: output } = generation;
+  const { price, cost, prompt_tokens: input, completion_tokens: output } = generation;
   if (!price) return undefined;
   const unit = html` <span class="unit">${currency}</span>`;
   const prices: Column<CostLine> = {
@@ -184,7 +189,7 @@ function costSection(generation: Generation, currency: string): Html | undefined
     cell: (line) => html`${decimalsOf(line.price, priceDigits)}${unit}`,
   };
   const label: Column<CostLine> = { label: 'Tokens', cell: (line) => line.label };
-  const isCounted = input !== null && output !== null && status !== 'recovered';
+  const hasCounts = isCounted(generation);
   const cached = generation.cached_tokens ?? 0;
   const written = generation.cache_write_tokens ?? 0;
   const lines = [
@@ -206,10 +211,10 @@ function costSection(generation: Generation, currency: string): Html | undefined
     },
   ];
   return html`<section class="sheet">
-    ${table('Price', [label, ...(isCounted ? counted : [prices])], lines)}
+    ${table('Price', [label, ...(hasCounts ? counted : [prices])], lines)}
     <p class="hint">
       The prices were fixed when the request was
-      admitted.${isCounted && cost !== null && html` The sum of these costs, rounded up to a millionth and at most what was held, is the cost: ${cost} ${currency}.`}
+      admitted.${hasCounts && cost !== null && html` The sum of these costs, rounded up to a millionth and at most what was held, is the cost: ${cost} ${currency}.`}
     </p>
   </section>`;
 }

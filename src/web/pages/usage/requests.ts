@@ -41,7 +41,15 @@ async function requestsView(visit: SignedInChatVisit, shows: Shows): Promise<Vie
   const keys = await listUserApiKeys(context, visitor);
   const next = cursorBehind(rows, shownRows);
   const { currency } = context.settings;
-  const body = html`<p><a href="/usage">Usage</a></p>
+  const isNew = rows.length === 0 && !hasFilters(shows) && shows.cursor === undefined;
+  const usage = html`<p><a href="/usage">Usage</a></p>`;
+  if (isNew) {
+    const body = html`${usage}
+      <h1>Requests</h1>
+      ${nothingView(shows)}`;
+    return { kind: 'view', title: 'Requests', section: 'usage', body };
+  }
+  const body = html`${usage}
     <div class="head">
       <h1>Requests</h1>
       <a class="button plain" href="${pathTo('/v1/generations.csv', { ...shows, cursor: undefined })}"
@@ -62,9 +70,13 @@ function pathTo(path: string, { from, to, model, key_id: keyId, cursor }: Shows)
   return pathWith(path, { from, to, model, key_id: keyId?.toString(), cursor });
 }
 
-function nothingView({ cursor, from, to, model, key_id: keyId }: Shows): Html {
-  if (cursor !== undefined) return empty('There are no older requests', 'This was the last page.');
-  return [from, to, model, keyId].some((value) => value !== undefined)
+function hasFilters({ from, to, model, key_id: keyId }: Shows): boolean {
+  return [from, to, model, keyId].some((value) => value !== undefined);
+}
+
+function nothingView(shows: Shows): Html {
+  if (shows.cursor !== undefined) return empty('There are no older requests', 'This was the last page.');
+  return hasFilters(shows)
     ? empty(
         'No requests for this choice',
         'Choose other days, or another model or key.',
@@ -72,7 +84,7 @@ function nothingView({ cursor, from, to, model, key_id: keyId }: Shows): Html {
       )
     : empty(
         'No requests yet',
-        'Each request to a model is here a moment after it began, with its cost.',
+        'Each request to a model is listed here with its cost, a moment after it began.',
         html`<a class="button" href="/try">Try a model</a>`,
       );
 }

@@ -56,7 +56,7 @@ async function whatNext({ site, visitor }: SignedInChatVisit) {
   return keys.length === 0
     ? empty(
         'Nothing was used in these days',
-        'A key lets a program use the models. What it uses is here a moment after each request.',
+        'Make a key, with which a program can use the models. What it uses is shown here.',
         html`<a class="button" href="/keys/new">Make a key</a>`,
       )
     : empty(

@@ -39,16 +39,19 @@ export function usageBody(shown: Shown, usage: Usage): Html {
   const { currency } = usage;
   return html`<div class="head">
       <h1>Usage</h1>
-      <p class="actions">
-        <a class="button plain" href="${requestsPathFor(shown)}">Each request</a
-        ><a class="button plain" href="${csvPath(shown)}">Download as CSV</a>
-      </p>
+      ${
+        usage.days.length > 0 &&
+        html`<p class="actions">
+          <a class="button plain" href="${requestsPathFor(shown)}">Each request</a
+          ><a class="button plain" href="${csvPath(shown)}">Download as CSV</a>
+        </p>`
+      }
     </div>
     ${choice(shown, usage.today)} ${onlyFor(shown, usage)}
     ${
       usage.days.length > 0 &&
       html`<div class="grid four">
-          ${figure('Cost', amount(totals.cost, currency), 'what your account paid')}
+          ${figure('Cost', amount(totals.cost, currency), 'of the requests that have ended')}
           ${figure('Requests', count(totals.requests), `${withThousands(totals.failed)} more failed, free of charge`)}
           ${figure('Input tokens', count(totals.promptTokens), `${withThousands(totals.cachedTokens)} of them cached`)}
           ${figure('Output tokens', count(totals.completionTokens), 'what the models wrote')}
@@ -87,8 +90,7 @@ function choice(shown: Shown, today: string): Html {
         ${Object.entries(kept).map(([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${value}" />`)}
         <button class="plain">Show</button>
       </form>
-    </details>
-    <p class="hint">Your requests appear in the sums after a moment.</p>`;
+    </details>`;
 }
 
 function onlyFor(shown: Shown, { keys }: Usage): Html | undefined {
