@@ -20,7 +20,6 @@ path = "${path}/:name"
 upstream = "${upstreamUrl}"
 token = "env:CHAOS_RUNNER_TOKEN"
 timeout_ms = 1_500
-answer_hours = 24
 ${more}
 `;
   return `

@@ -154,8 +154,8 @@ async function askWhole(
 }
 
 /**
- * Begins another attempt for a payment whose process is gone. Where the request may have had an effect, and its route does not say that it
- * can be repeated, or where the authorization ends too early, the payment is recorded as failed.
+ * Begins another attempt for a payment whose process is gone. Where the request may have had an effect, because its method is not GET or
+ * HEAD, or where the authorization ends too early, the payment is recorded as failed.
  */
 export async function askAgain(
   context: AskPorts,
@@ -174,7 +174,7 @@ export async function askAgain(
     state: settlementState(known, before),
   };
   const endsAt = nowSecs(context) + attemptSecs(config);
-  const isRepeatable = method === 'GET' || method === 'HEAD' || config.retryLost;
+  const isRepeatable = method === 'GET' || method === 'HEAD';
   const margin = settleMarginSecs(context.settings.facilitatorSettleTimeoutMs);
   if (!isRepeatable || BigInt(endsAt + margin) > payment.validBefore) {
     const recorded = await recordDecision(context, started, { kind: 'not_charged', reason: 'upstream_lost' });

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import type { ConstantChanges } from '../../../../src/base/config/constants.ts';
 import { createDatabase } from '../../../support/database.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { payTo } from '../../../support/gateway.ts';
@@ -20,7 +21,7 @@ const longAnswer: Answering = (_asked, response) => {
 };
 
 /** A gateway whose database takes 64 KiB of an answer, and its result store the rest. */
-async function start(answering: Answering, more = '') {
+async function start(answering: Answering, route: ConstantChanges['route'] = {}) {
   const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-answers-'));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   const folder = path.join(dir, 'results');
@@ -32,8 +33,9 @@ async function start(answering: Answering, more = '') {
       chain,
       upstream: api.url,
       database,
-      routes: weather(api.url, more),
-      tables: `[delivery]\nmax_result_bytes = 65536\n[result_store]\nlocation = "${folder}"\nmax_bytes = 8000000\n`,
+      routes: weather(api.url),
+      tables: `[result_store]\nlocation = "${folder}"\nmax_bytes = 8000000\n`,
+      constants: { delivery: { maxResultBytes: 65_536 }, route },
     });
   return { api, open, folder };
 }
@@ -58,19 +60,19 @@ test('a long answer is kept in the result store before it is paid for, and every
   expect(await eventTypes(gateway)).toContain('completed');
 });
 
-test.each<[what: string, more: string, spoil: (folder: string) => void, reason: string]>([
-  ['longer than its route allows', 'max_response_bytes = 2_000_000', () => {}, 'upstream_too_large'],
+test.each<[what: string, route: ConstantChanges['route'], spoil: (folder: string) => void, reason: string]>([
+  ['longer than the longest', { maxResponseBytes: 2_000_000 }, () => {}, 'upstream_too_large'],
   [
     'that the result store does not take',
-    '',
+    {},
     (folder) => {
       rmSync(folder, { recursive: true });
       writeFileSync(folder, 'not a folder');
     },
     'result_store_unavailable',
   ],
-])('an answer %s is not charged', async (_what, more, spoil, reason) => {
-  const { open, folder } = await start(longAnswer, more);
+])('an answer %s is not charged', async (_what, route, spoil, reason) => {
+  const { open, folder } = await start(longAnswer, route);
   const gateway = await open();
   const payment = await signed(gateway, city);
   spoil(folder);
