@@ -14,6 +14,7 @@ const delivery = {
   timeoutMs: 30_000,
   leaseSecs: 60,
   concurrencyPerRunner: atOnce.inFlight,
+  leaseMarginSecs: 30,
   maxResultBytes: 1_048_576,
 };
 

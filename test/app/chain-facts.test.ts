@@ -260,8 +260,8 @@ test('`config check --online` exits with 78 and names every mistake with its lin
   expect(online.stderr).toMatch(/gateway\.toml:\d+ {2}accepted_tokens\[1\]\.decimals/);
 });
 
-const httpSource = (name: string, { url }: { url: string }) =>
-  `[[accepted_tokens.rates]]\nname = "${name}"\nkind = "http"\nurl = "${url}"\npointer = "/rate"\ntime_pointer = "/at"\n`;
+const httpSource = ({ url }: { url: string }) =>
+  `[[accepted_tokens.rates]]\nkind = "http"\nurl = "${url}"\npointer = "/rate"\ntime_pointer = "/at"\n`;
 
 test('`config check --online` says what each source of a rate answered, how old it is and how far from the others, and one on another chain is a mistake', async () => {
   const seenAt = Math.floor(Date.now() / 1_000) - 40;
@@ -290,22 +290,21 @@ test('`config check --online` says what each source of a rate answered, how old 
     return tollbook(['config', 'check', file, '--no-secrets', '--online']);
   };
   const [shown, wrong] = await Promise.all([
-    withRates(
-      `rate_min_sources = 1\n${httpSource('near', near)}${httpSource('far', far)}${httpSource('page', page)}${httpSource('same', near)}`,
-    ),
+    withRates([near, far, page, near, near].map(httpSource).join('')),
     withRates(`${onChain}network = "eip155:1"\n${networkOf('eip155:1', chain.rpcUrl)}`),
   ]);
   expect(shown).toMatchObject({ code: 0 });
   expect(shown.stdout.replaceAll(/\b4\d s old/g, '40 s old').replace(/next \d+ s/, 'next N s')).toContain(
     [
       'USDC on eip155:84532: 3200 tokens for a native unit, for the next N s',
-      '  near: 3200, 40 s old, +0.0000 % from the median',
-      '  far: 3520, 40 s old, +10.0000 % from the median (left out: too_far_off)',
-      '  same: 3200, 40 s old, +0.0000 % from the median',
+      '  source-1: 3200, 40 s old, +0.0000 % from the median',
+      '  source-2: 3520, 40 s old, +10.0000 % from the median (left out: too_far_off)',
+      '  source-4: 3200, 40 s old, +0.0000 % from the median',
+      '  source-5: 3200, 40 s old, +0.0000 % from the median',
     ].join('\n'),
   );
   expect(shown.stderr).toMatch(
-    /gateway\.toml:\d+ {2}accepted_tokens\[0\]\.rates\[2\]: the source page is left out: malformed\n/,
+    /gateway\.toml:\d+ {2}accepted_tokens\[0\]\.rates\[2\]: the source source-3 is left out: malformed\n/,
   );
   expect(wrong).toMatchObject({ code: 78, stdout: '' });
   expect(wrong.stderr).toMatch(

@@ -44,8 +44,6 @@ ${mailDir === undefined ? '' : `mail_dir = "${mailDir}"`}
 [chat]
 key_per_minute = 1_000
 account_per_minute = 1_000
-spend_auth_per_minute = 1_000
-refused_per_minute = 1_000
 
 [spend]
 network = "eip155:84532"

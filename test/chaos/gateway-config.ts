@@ -1,5 +1,5 @@
 import { type ChatConfigValues, chatTables, chatTop } from './chat-config.ts';
-import { longestKeptBytes, type RouteConfigValues, routeTables } from './route-config.ts';
+import { type RouteConfigValues, routeTables } from './route-config.ts';
 import { noteSigner } from '../../src/base/values/log/checkpoint.ts';
 import type { Address } from '../../src/base/values/primitives.ts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
@@ -16,8 +16,6 @@ export interface GatewayConfigValues {
   readonly variant?: ConfigVariant;
   /** Where the log is anchored, and how often at most; undefined for a gateway without a log. */
   readonly log?: { readonly folder: string; readonly everyMs: number } | undefined;
-  /** Of a call's delivery; 12 where it is left out. */
-  readonly maxAttempts?: number;
   /** Undefined for a gateway that serves paid jobs alone. */
   readonly chat?: Omit<ChatConfigValues, 'token'> | undefined;
   /** Undefined for a gateway that sells no routes. */
@@ -112,7 +110,6 @@ drain_delay_secs = ${values.drainDelaySecs ?? 0}
 facilitator_url = "${facilitatorUrl}"
 facilitator_verify_timeout_ms = ${variant.timeoutMs}
 facilitator_settle_timeout_ms = ${variant.timeoutMs}
-confirm_timeout_ms = 1_000
 max_timeout_secs = ${maxTimeoutSecs}
 rate_per_native_unit = "3200.00"
 markup_bps = ${variant.markupBps}
@@ -126,11 +123,7 @@ requests_per_minute = ${variant.requestsPerMinute}
 ${values.maxOutstandingCalls === undefined ? '' : `max_outstanding_calls = ${values.maxOutstandingCalls}`}
 
 [delivery]
-max_attempts = ${values.maxAttempts ?? 12}
-backoff_cap_ms = 200
 timeout_ms = 1_500
-lease_secs = 2
-${values.routes === undefined ? '' : `max_result_bytes = ${longestKeptBytes}`}
 
 [[networks]]
 id = "eip155:84532"

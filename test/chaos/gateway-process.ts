@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConstantChanges } from '../../src/base/config/constants.ts';
 import { freePort } from '../../src/devnet/ports.ts';
 import { repositoryRoot } from '../support/planted-copy.ts';
+import { longestKeptBytes } from './route-config.ts';
 import { gatewayConfig, type GatewayConfigValues, gatewaySecrets } from './gateway-config.ts';
 import { type GuardedChild, startGuardedChild } from './guarded-child.ts';
 import type { Scope } from './rig.ts';
@@ -61,7 +62,14 @@ const serveScript = path.join(import.meta.dirname, 'serve.ts');
 /** What a run of minutes has to meet. */
 export const chaosConstants = {
   log: { sealEveryMs: 20 },
-  chat: { failedAuthPerMinute: 1_000 },
+  jobs: { confirmTimeoutMs: 1_000 },
+  delivery: {
+    backoffCapMs: 200,
+    maxAttempts: 12,
+    leaseMarginSecs: 0,
+    maxResultBytes: longestKeptBytes,
+  },
+  chat: { failedAuthPerMinute: 1_000, spendAuthPerMinute: 1_000, refusedPerMinute: 1_000 },
   // longer than a freeze
   routes: { leaseSecs: 6 },
   spend: { claimMarginSecs: 60, authorizeTimeoutMs: 3_000, nonceWaitMs: 1_000 },

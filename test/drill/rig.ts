@@ -118,7 +118,6 @@ export async function startDrillRig(rig: Rig, rules: string): Promise<DrillRig> 
         pushUrl: runner.url,
         network: environment,
         payTo,
-        maxAttempts,
         log: { folder: anchorFolder, everyMs: 1_000 },
         chat: {
           upstreamUrl: upstream.url,
@@ -136,6 +135,7 @@ export async function startDrillRig(rig: Rig, rules: string): Promise<DrillRig> 
       clockFile,
       constants: {
         ...chaosConstants,
+        delivery: { ...chaosConstants.delivery, maxAttempts },
         chainTrigger: { behindAfterSecs: 20 },
         discovery: { graceSecs: 0 },
       },

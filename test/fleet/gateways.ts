@@ -5,14 +5,22 @@ import type { Address } from '../../src/base/values/primitives.ts';
 import { triggerCall, type TriggerContext } from '../../src/jobs/use-cases/triggers/trigger-call.ts';
 import { readLedgerId } from '../../src/ledger/store/secrets.ts';
 import { gatewayConfig, gatewaySecrets } from '../chaos/gateway-config.ts';
-import { type GatewaySlot, type GatewaySlotOptions, startGatewaySlot } from '../chaos/gateway-process.ts';
+import {
+  chaosConstants,
+  type GatewaySlot,
+  type GatewaySlotOptions,
+  startGatewaySlot,
+} from '../chaos/gateway-process.ts';
 import type { Rig } from '../chaos/rig.ts';
 import { fleetWork } from '../chaos/runner-work.ts';
 import { type OpenLedger, withLedger } from '../chaos/sql.ts';
 
 export type FleetMode = 'lease' | 'jetstream';
 
-const constants = { jetstream: { maxBytes: 268_435_456, takeWithinSecs: 20 } };
+const constants = {
+  jetstream: { maxBytes: 268_435_456, takeWithinSecs: 20 },
+  delivery: { ...chaosConstants.delivery, maxAttempts: 1_000 },
+};
 /** No payment is made: neither the facilitator nor the chain is there. */
 const nowhere = 'http://127.0.0.1:9';
 const addressOf = (byte: string): Address => `0x${byte.repeat(20)}`;
@@ -39,7 +47,6 @@ ${mode === 'jetstream' ? broker : ''}`;
     pushUrl: nowhere,
     network: { tokens: [addressOf('5f'), addressOf('6f')], registry: addressOf('7f') },
     payTo: addressOf('8f'),
-    maxAttempts: 1_000,
     maxOutstandingCalls: 1_000_000,
     tables,
   };

@@ -32,7 +32,9 @@ function startGateway(
   return startTestGateway({
     database,
     chain,
-    tables: `[[runners]]\nservices = [1]\n${mode}\ntoken = "env:RUNNER_TOKEN"\n[delivery]\n# a runner may be away for seconds\nbackoff_cap_ms = 100\nmax_attempts = 1000`,
+    tables: `[[runners]]\nservices = [1]\n${mode}\ntoken = "env:RUNNER_TOKEN"`,
+    // a runner may be away for seconds
+    constants: { delivery: { backoffCapMs: 100, maxAttempts: 1_000 } },
     ...(more.bind === undefined ? {} : { bind: more.bind }),
   });
 }

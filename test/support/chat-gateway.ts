@@ -74,14 +74,19 @@ bind_address = "${options.bind ?? '127.0.0.1:0'}"
 features = ["chat"]
 log_level = "silent"
 trust_proxy = ["127.0.0.1"]
-loopback_webhooks = true
 ${options.top ?? ''}
 [chat]
 ${options.chat ?? ''}
 ${oneModel(options.upstreamUrl, options.upstream)}
 ${options.tables ?? ''}
 `;
-  const source = { file: 'test.toml', env: options.env ?? {}, readFile, constants: options.constants ?? {} };
+  const source = {
+    file: 'test.toml',
+    env: options.env ?? {},
+    readFile,
+    constants: options.constants ?? {},
+    loopbackWebhooks: true,
+  };
   return (await parseConfig(options.change?.(text) ?? text, source)).config;
 }
 

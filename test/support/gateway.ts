@@ -32,6 +32,8 @@ export interface TestGatewayOptions {
   readonly bind?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly constants?: ConstantChanges;
+  /** Default: true. */
+  readonly loopbackWebhooks?: boolean;
   /** Changes the whole text at last. */
   readonly change?: (text: string) => string;
   /** Files beside the config. */
@@ -89,7 +91,6 @@ rate_per_native_unit = "3200.00"
 markup_bps = 200
 log_level = "silent"
 ${/trust_proxy/.test(top) ? '' : 'trust_proxy = ["127.0.0.1"]'}
-${/loopback_webhooks/.test(top) ? '' : 'loopback_webhooks = true'}
 ${top}
 ${/\[limits\]/.test(tables) ? '' : '[limits]\nrequests_per_minute = 0'}
 ${(options.facilitators ?? []).map((url) => `[[facilitators]]\nurl = "${url}"\n`).join('')}
@@ -157,6 +158,7 @@ export async function testConfig(options: TestGatewayOptions): Promise<Config> {
         ...options.constants?.limits,
       },
     },
+    loopbackWebhooks: options.loopbackWebhooks ?? true,
     readFile: async (path) => options.files?.[path] ?? Promise.reject(new Error(`no ${path} here`)),
   });
   return config;

@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { ConstantChanges } from '../../src/base/config/constants.ts';
 import type { Account } from '../../src/devnet/guarded-process.ts';
 import { childEnvironment } from './child-environment.ts';
 import { runInProcess } from './run-in-process.ts';
@@ -94,6 +95,13 @@ export function startTollbook(args: readonly string[], env: Variables = {}): Pro
   const program = spawnTollbook(args, env);
   onTestFinished(() => destroy(program));
   return program;
+}
+
+/** Starts `tollbook serve` with other values of constants. The caller stops it. */
+export function spawnGateway(file: string, constants: ConstantChanges, env: Variables): Program {
+  const [node, ...options] = commandLine;
+  const serve = [...options.slice(0, -1), 'test/chaos/serve.ts', JSON.stringify(constants)];
+  return spawnProgram([node, ...serve, '--config', file], root, env);
 }
 
 /** These serve until they are stopped by a signal, so that they need their own process. */

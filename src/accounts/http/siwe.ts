@@ -16,7 +16,8 @@ export function siweRoutes(identity: Identity, door: AuthLoader) {
     app.post('/siwe/nonce', async (request, reply) => {
       const retryAfterSecs = await takeAttempt(identity, addressOf(request), { kind: 'nonce' });
       if (retryAfterSecs > 0) return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
-      return reply.header('cache-control', 'no-store').send(termsJson(await issueNonce(identity)));
+      const terms = await issueNonce(identity, { origin: request.headers.origin });
+      return reply.header('cache-control', 'no-store').send(termsJson(terms));
     });
 
     app.post('/siwe/verify', async (request, reply) => {

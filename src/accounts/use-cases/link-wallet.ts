@@ -25,12 +25,19 @@ export type LinkAnswer =
   | { readonly kind: 'stale' }
   | Exclude<WalletCheck, { kind: 'proven' }>;
 
-/** A nonce that only this session can use, for adding a wallet and nothing else, and the other values of the message. */
-export async function issueLinkTerms(identity: Identity, user: SessionUser): Promise<LinkTermsAnswer> {
+/**
+ * A nonce that only this session can use, for adding a wallet and nothing else, and the other values of the message.
+ * @param origin of the page that asks, as its browser says it
+ */
+export async function issueLinkTerms(
+  identity: Identity,
+  user: SessionUser,
+  origin: string | undefined,
+): Promise<LinkTermsAnswer> {
   if (!(await isFreshSession(identity.pool, user.sessionId, freshSecs))) return { kind: 'stale' };
   const random = randomBytes(16).toString('hex');
   const nonce = random + proofOf(identity.settings.secrets[0], user, random);
-  const terms = await issueNonce(identity, nonce);
+  const terms = await issueNonce(identity, { nonce, origin });
   return { kind: 'terms', terms: { ...terms, statement: statementFor(user) } };
 }
 

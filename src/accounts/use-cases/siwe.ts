@@ -58,12 +58,19 @@ export type WalletAnswer =
 /** A new nonce, and the other values that a message must contain. A nonce of something else than a sign-in is given. */
 export async function issueNonce(
   identity: Identity,
-  nonce = randomBytes(16).toString('hex'),
+  {
+    nonce = randomBytes(16).toString('hex'),
+    origin,
+  }: {
+    readonly nonce?: string;
+    /** Of the page that asks, as its browser says it. */
+    readonly origin?: string | undefined;
+  } = {},
 ): Promise<SiweTerms> {
   await storeNonce(identity.pool, nonce);
-  const { domain, origin } = termsOf(identity);
-  const uri = identity.settings.siweUri ?? origin;
-  return { nonce, domain, uri, chainId: identity.settings.siweChainId, expiresInSecs: siweMaxAgeSecs };
+  const site = sitesOf(identity).find((one) => one.origin === origin) ?? ownSite(identity);
+  const { siweChainId: chainId } = identity.settings;
+  return { nonce, domain: site.host, uri: site.origin, chainId, expiresInSecs: siweMaxAgeSecs };
 }
 
 /**
@@ -119,7 +126,8 @@ async function checkMessage(
   message: SiweMessage,
   refusal: string | undefined,
 ): Promise<WalletCheck> {
-  const { domain, origin } = termsOf(identity);
+  const { host: domain, origin } =
+    sitesOf(identity).find(({ host }) => host === message.domain.toLowerCase()) ?? ownSite(identity);
   const nowMs = Date.now() + identity.lane.state.clockOffsetMs;
   const chainIds = [identity.settings.siweChainId];
   const fault = siweRefusal(message, {
@@ -188,7 +196,11 @@ async function takesTurn({ pool }: Identity, subject: string, most = perMinute):
   return (await countAttempt(pool, [{ subject, perMinute: most }])).retryMs === 0;
 }
 
-function termsOf({ settings, publicUrl }: Identity): { readonly domain: string; readonly origin: string } {
-  const { host, origin } = new URL(settings.siweUri ?? publicUrl());
-  return { domain: host, origin };
+function ownSite({ publicUrl }: Identity): URL {
+  return new URL(publicUrl());
+}
+
+/** The pages for which wallets sign in: the gateway's own, and those that the operator trusts as much. */
+function sitesOf(identity: Identity): URL[] {
+  return [ownSite(identity), ...identity.settings.trustedOrigins.map((origin) => new URL(origin))];
 }

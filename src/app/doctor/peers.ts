@@ -67,16 +67,15 @@ function upstreamsOf({ jobs, chat }: Config): Peer[] {
     { key: `routes[${index}].upstream`, url: upstream },
     ...(priceUrl === undefined ? [] : [{ key: `routes[${index}].price_url`, url: priceUrl }]),
   ]);
-  const free = jobs?.routes?.freeUpstream;
+  const free = [...(jobs?.routes?.free ?? [])].map(([path, url]) => ({
+    key: `route_listener.free."${path}"`,
+    url,
+  }));
   const models = (chat?.upstreams ?? []).map(({ baseUrl }, index) => ({
     key: `upstreams[${index}].base_url`,
     url: baseUrl,
   }));
-  const all = [
-    ...routes,
-    ...(free === undefined ? [] : [{ key: 'route_listener.free_upstream', url: free }]),
-    ...models,
-  ];
+  const all = [...routes, ...free, ...models];
   const distinct = new Map(all.toReversed().map((peer) => [new URL(peer.url).origin, peer]));
   return [...distinct.values()].toReversed().map((peer) => ({ what: 'upstream', ...peer }));
 }

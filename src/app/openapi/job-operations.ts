@@ -160,7 +160,6 @@ export const jobOperations = operations(ofJobs, {
       'invalid_callback_url',
       'callback_not_allowed',
       'invalid_payment_identifier',
-      'missing_payment_identifier',
       'payment_required',
       'payment_invalid',
       'quote_expired',

@@ -18,24 +18,15 @@ export const chatShape = {
   count: reloadable(oneOf(['requests', 'admitted']).default('requests')).describe(
     'What limits count: all requests with the credential, or only admitted ones',
   ),
-  anonymous_per_minute: reloadable(perMinute.default(10)).describe('By address, without credentials'),
   anonymous_per_day: reloadable(wholeNumber(1, 1_000_000).default(5)).describe(
     'By address and UTC day, without credentials',
   ),
-  session_per_minute: reloadable(perMinute.default(30)).describe('By session'),
   key_per_minute: reloadable(perMinute.default(60)).describe('By API key'),
-  spend_auth_per_minute: reloadable(perMinute.default(120)).describe('By account that pays by spends'),
   account_per_minute: reloadable(perMinute.optional()).describe(
     'By account, over its keys and sessions; default: no limit',
   ),
-  free_per_minute: reloadable(perMinute.optional()).describe(
-    'Free models, by account and by address; default: no limit',
-  ),
   free_per_day: reloadable(wholeNumber(1, 1_000_000).optional()).describe(
-    'The same by UTC day; default: no limit',
-  ),
-  refused_per_minute: reloadable(perMinute.default(120)).describe(
-    'By address: refused requests that no credential counts',
+    'Free models, by account and by address, by UTC day; default: no limit',
   ),
   max_body_bytes: reloadable(wholeNumber(1, 64 * mebibyte).default(10 * mebibyte)).describe(
     'Largest body of a chat request',

@@ -57,6 +57,8 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   readonly lineOf: Lines['lineOf'];
   /** The address that clients use; no trailing slash. Derived from the bind address, port 0 included, when left out. */
   readonly publicUrl: string;
+  /** Customers' webhooks may be on this machine, also http: in development alone, since a customer could otherwise reach its services. */
+  readonly loopbackWebhooks: boolean;
   /** Every chain with an RPC. */
   readonly networks: Networks;
   /** Undefined when the feature is off. */

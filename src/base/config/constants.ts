@@ -8,6 +8,8 @@ const constants = {
     maxSignatureTtlSecs: 86_400,
     /** To the facilitator. Over HTTP/1.1 each payment that waits takes one: 85 payments a second for 128 at 1.5 s, so far more. */
     facilitatorConnections: 2_000,
+    /** For a transfer that the facilitator reports: it is in a block already, and an RPC is seldom more than a block behind. */
+    confirmTimeoutMs: 5_000,
   },
   limits: {
     /** Of all requests in flight together, arriving and processed: the manifests give a gateway three times as much. */
@@ -37,6 +39,14 @@ const constants = {
   delivery: {
     /** The pause after the first failure, if the longest one is no shorter; it doubles, and half of it is random. */
     backoffBaseMs: 1_000,
+    /** The longest pause: a runner that is repaired gets its calls within half an hour. */
+    backoffCapMs: 1_800_000,
+    /** For a job whose policy has no number: with the pauses, a runner may fail for 12 hours before its calls are dead letters. */
+    maxAttempts: 60,
+    /** How much longer the lease of a push lasts than its time limit: for recording the answer, also on a busy machine. */
+    leaseMarginSecs: 30,
+    /** A larger result needs `[result_store]`: results in the database are written, replicated and backed up with the ledger. */
+    maxResultBytes: 1_048_576,
   },
   jetstream: {
     /** Of each of the two streams: the largest bodies of all calls that wait for two runners. */
@@ -83,6 +93,14 @@ const constants = {
     behindAfterSecs: 3_600,
   },
   chat: {
+    /** Completions of an address without credentials: as fast as a person reads. `anonymous_per_day` says how many. */
+    anonymousPerMinute: 10,
+    /** Of a session: a person at a page. A program has an API key. */
+    sessionPerMinute: 30,
+    /** Of an account that pays by spends: it prepays each request, and each costs a signature. */
+    spendAuthPerMinute: 120,
+    /** Of a client address: refused requests that no credential counts. Twice those of a key, since many share an address. */
+    refusedPerMinute: 120,
     /** Requests of a client address with an invalid credential, a minute: a person mistypes less often, and a key has 192 random bits. */
     failedAuthPerMinute: 20,
     /** Completions at the same time, in one gateway, of a key, an account, a client address: half of an upstream's slots. */
@@ -103,6 +121,10 @@ const constants = {
     authorizeTimeoutMs: 30_000,
     /** How long a spend waits for those before it, which come at the same time. */
     nonceWaitMs: 5_000,
+  },
+  identity: {
+    /** How long a customer's session lasts: a week, without extension. A stolen cookie is of no use after it. */
+    sessionDays: 7,
   },
   console: {
     /** How long a sign-in with a second factor opens the console: a working day. */

@@ -1,5 +1,6 @@
 import type { RotatingSecret } from '../values/rotating-secret.ts';
 import { z } from 'zod';
+import type { Constants } from './constants.ts';
 import { besideConfig } from './files.ts';
 import type { Reading } from './reading.ts';
 import type { RootTable } from './root.ts';
@@ -32,14 +33,12 @@ function readIssuer(
 
 export const identityShape = {
   secret: rotatingSecret.describe('Signs sessions and links'),
-  session_days: wholeNumber(1, 365).default(7).describe('Validity of a session'),
   trusted_origins: z
     .array(origin, 'must be an array of origins')
     .default([])
-    .describe("Other origins whose pages may use their visitor's cookie below `/api` and `/v1`"),
-  siwe_uri: secureBaseUrl
-    .optional()
-    .describe('URI, with its domain, of messages that wallets sign; default: `public_url`'),
+    .describe(
+      "Other origins whose pages may use their visitor's cookie below `/api` and `/v1`, and that wallets may sign in for",
+    ),
   siwe_chain_id: wholeNumber(1, maxChainId)
     .default(1)
     .describe('Chain that wallets sign for; contract wallets need its RPC'),
@@ -70,7 +69,8 @@ export const providerShape = {
 type IdentityKeys = ConfigOf<typeof identityShape>;
 
 /** How users sign in, and how long their sessions last. */
-export interface IdentityConfig extends Omit<IdentityKeys, 'mailDir' | 'mailFrom' | 'providers'> {
+export interface IdentityConfig
+  extends Omit<IdentityKeys, 'mailDir' | 'mailFrom' | 'providers'>, Readonly<Constants['identity']> {
   /** Sign cookies and links. */
   readonly secrets: RotatingSecret;
   /** Where contract wallets' signatures are checked; without it they cannot sign in. */
@@ -117,6 +117,7 @@ export async function readIdentity(
   const { mailDir, mailFrom: _, ...rest } = table.whole;
   return {
     ...rest,
+    ...reading.constants.identity,
     secrets,
     siweRpcUrl: reading.networks.get(`eip155:${rest.siweChainId}`)?.rpcUrl,
     mailDir: mailDir === undefined ? undefined : besideConfig(reading.file, mailDir),

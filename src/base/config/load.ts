@@ -47,6 +47,8 @@ export interface LoadedConfig {
 export interface LoadOptions {
   /** Reads no secret, so that the rest can be checked if the secrets are not: a gateway cannot be started with the result. */
   readonly withoutSecrets?: boolean;
+  /** For development: customers' webhooks may be on this machine, also http. Default: false. */
+  readonly loopbackWebhooks?: boolean;
   /** Other values of constants, for a test that would have to wait for hours or to send thousands of requests. */
   readonly constants?: ConstantChanges;
 }
@@ -72,6 +74,7 @@ export async function parseConfig(
   {
     withoutSecrets,
     constants = {},
+    loopbackWebhooks = false,
     ...source
   }: { readonly file: string; readonly env: Environment; readonly readFile: ReadFile } & LoadOptions,
 ): Promise<LoadedConfig> {
@@ -88,6 +91,7 @@ export async function parseConfig(
     networks: await readNetworks(root.values.networks, report),
     lineOf: toml.lineOf,
     constants: withChanges(constants),
+    loopbackWebhooks,
     skippedSecrets: withoutSecrets ? skipped : undefined,
     secretFiles,
   };
@@ -135,6 +139,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     file: reading.file,
     lineOf: reading.lineOf,
     ...pick(gatewayShape, whole),
+    loopbackWebhooks: reading.loopbackWebhooks,
     publicUrl: whole.publicUrl ?? urlOfBind(whole.bindAddress),
     networks: frozenMap(reading.networks),
     jobs: jobs.whole,

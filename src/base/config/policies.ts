@@ -72,7 +72,9 @@ export const policyShape = {
     .describe(
       'After this many failures of a call the others of its value continue; default: once it is a dead letter; `"never"`: once an operator requeues or discards it',
     ),
-  max_attempts: wholeNumber(1, 1_000).optional().describe('Overrides `max_attempts` of `[delivery]`'),
+  max_attempts: wholeNumber(1, 1_000)
+    .optional()
+    .describe('After this many failures a call is a dead letter; default: 60'),
   discard_after_secs: wholeNumber(0, 31_536_000)
     .optional()
     .describe('When a dead letter is discarded; default: never'),

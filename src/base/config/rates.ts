@@ -5,7 +5,7 @@ import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { readTables, type Table } from './table.ts';
 import { webhookUrl as sourceUrl } from './urls.ts';
-import { address, flag, matching, network, oneOf, plainName, rate, wholeNumber } from './values.ts';
+import { address, flag, matching, network, oneOf, rate, wholeNumber } from './values.ts';
 import { z } from 'zod';
 
 const secs = wholeNumber(2, 2_592_000);
@@ -28,9 +28,6 @@ export const tokenRateShape = {
   rate_max_deviation_bps: wholeNumber(0, 10_000)
     .optional()
     .describe('Greatest distance of a source from the median (default 100)'),
-  rate_min_sources: wholeNumber(1, 16)
-    .optional()
-    .describe('How many sources must agree (default: more than half)'),
   rate_bound_bps: wholeNumber(1, 10_000)
     .optional()
     .describe("Greatest distance of the sources' rate from `rate_per_native_unit`"),
@@ -40,7 +37,6 @@ type TokenRateTable = Pick<Table<typeof tokenRateShape>, 'at' | 'values' | 'name
 
 export const sourceShape = {
   kind: oneOf(['http', 'chainlink', 'uniswap_v3']).describe('Decides which other keys apply'),
-  name: plainName.optional().describe('Name in logs and metrics; default `source-1` and so on'),
   max_age_secs: secs.optional().describe('Overrides `rate_max_age_secs`'),
   url: sourceUrl.optional().describe('`http`: the address'),
   pointer: jsonPointer.optional().describe('`http`: where the answer has the rate'),
@@ -81,7 +77,7 @@ export function readRateTerms(
 ): RateTerms | undefined {
   const { report } = reading;
   if (!names('rates')) {
-    for (const key of ['rate_max_deviation_bps', 'rate_min_sources', 'rate_bound_bps'] as const)
+    for (const key of ['rate_max_deviation_bps', 'rate_bound_bps'] as const)
       if (names(key))
         report.mistake([...at, key], 'would be ignored: the token has no [[accepted_tokens.rates]]');
     return undefined;
@@ -89,18 +85,15 @@ export function readRateTerms(
   const maxAgeSecs = values.rateMaxAgeSecs ?? defaultMaxAgeSecs;
   const tables = readTables(sourceShape, values.rates, [...at, 'rates'], report);
   const sources = tables.flatMap((table, index) => readSource(table, index, maxAgeSecs, reading) ?? []);
-  checkNames(tables, report);
   // wrong tables are reported already
   if (tables.length > maxSources) report.mistake([...at, 'rates'], `has more than ${maxSources} sources`);
   if (Array.isArray(values.rates) && tables.length === 0) report.mistake([...at, 'rates'], 'has no source');
-  const minSources = values.rateMinSources ?? Math.floor(tables.length / 2) + 1;
-  if (tables.length > 0 && minSources > tables.length)
-    report.mistake([...at, 'rate_min_sources'], `is more than the ${tables.length} sources of the token`);
   return {
     sources,
     maxAgeSecs,
     maxDeviationBps: values.rateMaxDeviationBps ?? defaultDeviationBps,
-    minSources,
+    // more than half: the others cannot make a rate
+    minSources: Math.floor(tables.length / 2) + 1,
     bound: readBound({ at, values, names }, report),
   };
 }
@@ -119,19 +112,6 @@ function readBound({ at, values, names }: TokenRateTable, report: Report): RateT
   return fixed && bps !== undefined ? { rate: fixed, bps } : undefined;
 }
 
-function nameOf({ values }: SourceTable, index: number): string {
-  return values.name ?? `source-${index + 1}`;
-}
-
-function checkNames(tables: readonly SourceTable[], report: Report): void {
-  const taken = new Set<string>();
-  for (const [index, table] of tables.entries()) {
-    const name = nameOf(table, index);
-    if (taken.has(name)) report.mistake([...table.at, 'name'], `"${name}" is the name of another source too`);
-    taken.add(name);
-  }
-}
-
 function readSource(
   table: SourceTable,
   index: number,
@@ -143,7 +123,8 @@ function readSource(
   const { whole } = table;
   if (!whole) return undefined;
   const { kind, url, pointer, timePointer, inverse, network: chain, contract, nativeToken } = whole;
-  const common = { name: nameOf(table, index), maxAgeSecs: whole.maxAgeSecs ?? tokenMaxAgeSecs };
+  // in logs and metrics: its place in the file, which finds it there
+  const common = { name: `source-${index + 1}`, maxAgeSecs: whole.maxAgeSecs ?? tokenMaxAgeSecs };
   if (kind === 'http')
     return url !== undefined && pointer !== undefined
       ? { ...common, kind, url, pointer, timePointer, inverse }
@@ -161,7 +142,7 @@ function checkKeys({ at, values, names }: SourceTable, report: Report): void {
   const { needs, takes } = keysOf[values.kind];
   for (const key of needs)
     if (!names(key)) report.mistake([...at, key], `is missing: ${values.kind} needs it`);
-  const known = new Set<string>(['kind', 'name', 'max_age_secs', ...needs, ...takes]);
+  const known = new Set<string>(['kind', 'max_age_secs', ...needs, ...takes]);
   for (const key of Object.keys(sourceShape) as (keyof typeof sourceShape)[])
     if (names(key) && !known.has(key))
       report.mistake([...at, key], `would be ignored: ${values.kind} does not have this key`);

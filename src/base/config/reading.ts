@@ -14,6 +14,7 @@ export interface Reading {
   readonly readFile: ReadFile;
   readonly report: Report;
   readonly constants: Constants;
+  readonly loopbackWebhooks: boolean;
   readonly networks: Networks;
   readonly lineOf: Lines['lineOf'];
   /** If it is given, no secret is read; it gets the path of each. The configuration is then good for a check only. */

@@ -10,7 +10,7 @@ const mebibyte = 1_048_576;
 export const resultStoreShape = {
   max_bytes: wholeNumber(1, 1_024 * mebibyte)
     .default(100 * mebibyte)
-    .describe('Largest result; the database stores those up to `max_result_bytes`'),
+    .describe('Largest result; the database stores those up to 1 MiB'),
   ...placeShape,
   location: filePath
     .meta({ type: 'path, or https URL' })

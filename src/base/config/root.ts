@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { brokerName } from '../values/broker/names.ts';
 import { invocationModes } from '../values/job.ts';
-import { identifierModes } from '../values/payment-identifier.ts';
 import { rotatingSecret } from './secret-source.ts';
 import { reloadable, type Table } from './table.ts';
 import { baseUrl, bindAddress, proxyRange, secureBaseUrl } from './urls.ts';
@@ -27,9 +26,6 @@ export const gatewayShape = {
     .refine(allDiffer, 'names a feature twice')
     .default(['x402'])
     .describe('`x402` sells jobs, `chat` serves models'),
-  loopback_webhooks: flag
-    .default(false)
-    .describe("For development: customers' webhooks may be on this machine, also http"),
   trust_proxy: z
     .array(proxyRange, 'must be an array of addresses')
     .default([])
@@ -82,14 +78,8 @@ export const jobsShape = {
     "Longest validity of a payment's signature: more than `facilitator_settle_timeout_ms` plus 6 s",
   ),
   pay_to_exclusive: flag.default(true).describe('`false` only while another ledger shares a payee'),
-  payment_identifier: reloadable(oneOf(identifierModes).default('optional')).describe(
-    'Whether payments must carry a `payment-identifier`',
-  ),
   confirm: reloadable(oneOf(confirmModes).default('before')).describe(
-    'When, relative to the answer, the gateway looks for the transfer on the chain; `required`: before it, no 202 without the transfer, and each network needs an RPC',
-  ),
-  confirm_timeout_ms: reloadable(wholeNumber(1, 600_000).default(5_000)).describe(
-    'How long `before` and `required` wait for the chain; then `required` answers `settlement_pending`',
+    'When, relative to the answer, the gateway looks for the transfer on the chain; `required`: before it, no 202 without the transfer, and each network needs an RPC. Both wait for 5 s; then `required` answers `settlement_pending`',
   ),
   job_prices_file: reloadable(filePath.optional()).describe('File with the tables of `[job_prices]`'),
 } as const;

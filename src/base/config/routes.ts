@@ -11,7 +11,7 @@ import type { RootTable } from './root.ts';
 import { checkUnserved } from './runners.ts';
 import { rotatingSecret } from './secret-source.ts';
 import { ownSecretChars, readRotatingSecret } from './secrets.ts';
-import { type ConfigOf, readTable, readTables, reloadable, type Table } from './table.ts';
+import { type ConfigOf, isTable, readTable, readTables, readValue, reloadable, type Table } from './table.ts';
 import { baseUrl, bindAddress, privateBaseUrl } from './urls.ts';
 import {
   flag,
@@ -38,10 +38,10 @@ export const routeListenerShape = {
   bind_address: bindAddress.describe('Where paid routes, and nothing else, are served'),
   public_url: baseUrl.optional().describe("Clients' address of the routes"),
   free: z
-    .array(pattern, 'must be an array of paths')
-    .default([])
-    .describe('Paths passed on unpaid to `free_upstream`'),
-  free_upstream: privateBaseUrl.optional().describe('Gets the free paths'),
+    .unknown()
+    .optional()
+    .meta({ type: 'table of URLs by path, as { "/health" = "http://127.0.0.1:3000" }' })
+    .describe('Paths that are passed on unpaid, and the upstream of each'),
 } as const;
 
 export const routeShape = {
@@ -120,8 +120,8 @@ export interface RoutesConfig extends Readonly<Constants['routes']> {
   readonly publicUrl: string;
   /** By `jobKey()`. At least one. */
   readonly all: ReadonlyMap<string, RouteConfig>;
-  readonly free: readonly string[];
-  readonly freeUpstream: string | undefined;
+  /** The upstreams of paths that are passed on unpaid, by path. */
+  readonly free: ReadonlyMap<string, string>;
 }
 
 /** Reads `[route_listener]` and `[[routes]]`; undefined where there is none, and after a report. */
@@ -142,10 +142,10 @@ export async function readRoutes(root: RootTable, reading: Reading): Promise<Rou
     all.set(jobKey(whole), { ...whole, tokens });
   }
   checkOverlaps(tables, report);
-  checkFree(tables, listener, report);
+  const free = readFree(listener?.free, tables, report);
   if (!listener || all.size === 0) return undefined;
-  const { bindAddress: bind, publicUrl = urlOfBind(bind), free, freeUpstream } = listener;
-  return { bindAddress: bind, publicUrl, all, free, freeUpstream, ...reading.constants.routes };
+  const { bindAddress: bind, publicUrl = urlOfBind(bind) } = listener;
+  return { bindAddress: bind, publicUrl, all, free, ...reading.constants.routes };
 }
 
 function readListener(root: RootTable, isNeeded: boolean, report: Report) {
@@ -157,15 +157,13 @@ function readListener(root: RootTable, isNeeded: boolean, report: Report) {
   }
   const at: Path = ['route_listener'];
   const table = readTable(routeListenerShape, raw, at, report);
-  const { bindAddress: own, free = [], freeUpstream } = table.values;
+  const { bindAddress: own } = table.values;
   const gateway = root.values.bindAddress;
   if (own && gateway && own.port !== 0 && own.port === gateway.port && own.host === gateway.host)
     report.mistake(
       [...at, 'bind_address'],
       'is that of the gateway itself: routes need an address of their own',
     );
-  if (free.length > 0 && freeUpstream === undefined)
-    report.mistake([...at, 'free_upstream'], 'is missing: free paths are passed on to it');
   if (!isNeeded) report.mistake(at, 'has no route: add [[routes]]');
   return table.whole;
 }
@@ -212,20 +210,27 @@ function checkOverlaps(tables: readonly RouteTable[], report: Report): void {
 }
 
 /** What is sold is not given away. */
-function checkFree(
-  tables: readonly RouteTable[],
-  listener: ReturnType<typeof readListener>,
-  report: Report,
-): void {
+function readFree(raw: unknown, tables: readonly RouteTable[], report: Report): Map<string, string> {
+  const free = new Map<string, string>();
+  const at: Path = ['route_listener', 'free'];
+  if (raw === undefined) return free;
+  if (!isTable(raw)) {
+    report.mistake(at, 'must be a table of URLs by path, such as { "/health" = "http://127.0.0.1:3000" }');
+    return free;
+  }
   const sold = new Map(
     tables.flatMap(({ values: { path } }, index) =>
       path === undefined ? [] : [[patternShape(path), `routes[${index}]`] as const],
     ),
   );
-  for (const [index, path] of (listener?.free ?? []).entries()) {
-    const route = sold.get(patternShape(path));
-    if (route !== undefined) report.mistake(['route_listener', 'free', index], `is sold by ${route}`);
+  for (const [path, url] of Object.entries(raw)) {
+    const read = readValue(pattern, path, [...at, path], report);
+    const upstream = readValue(privateBaseUrl, url, [...at, path], report);
+    const route = read && sold.get(patternShape(path));
+    if (route !== undefined) report.mistake([...at, path], `is sold by ${route}`);
+    if (read && upstream) free.set(path, upstream.value);
   }
+  return free;
 }
 
 /** The policy of a route that has none in the file: anyone may buy it. */

@@ -24,8 +24,6 @@ export const refusals = {
       'X-NET-CALLBACK-URL is not one https URL of a public host, of at most 2,000 characters and without a user name. This request charged nothing. Correct or omit it.',
     invalid_payment_identifier:
       'The payment-identifier is not 16 to 128 characters of A-Z, a-z, 0-9, _ and -. This request charged nothing.',
-    missing_payment_identifier:
-      'The payment has no payment-identifier; this gateway requires one. This request charged nothing.',
     invalid_webhook:
       'A header of webhook-id, webhook-timestamp and webhook-signature is missing or malformed. No call was made. Send them as Standard Webhooks says; an id has no dots.',
     invalid_content_type:

@@ -3,10 +3,6 @@ import { z } from 'zod';
 /** The x402 extension by which a payer gives a payment its own id, to pay for one request once. */
 export const paymentIdentifierKey = 'payment-identifier';
 
-export const identifierModes = ['optional', 'required'] as const;
-/** Whether a payment must carry an identifier. */
-export type IdentifierMode = (typeof identifierModes)[number];
-
 /** The id that a payment carries in the extension; `malformed` for a value that is not an id. */
 export type PaymentIdentifier = { readonly id: string } | 'malformed';
 
@@ -23,20 +19,18 @@ export function readIdentifier(entry: unknown): PaymentIdentifier | undefined {
   return typeof id === 'string' ? { id } : undefined;
 }
 
-/** The extensions of a version 2 offer. */
-export function offeredExtensions(mode: IdentifierMode) {
-  return {
-    [paymentIdentifierKey]: {
-      info: { required: mode === 'required' },
-      schema: {
-        $schema: 'https://json-schema.org/draft/2020-12/schema',
-        type: 'object',
-        properties: {
-          required: { type: 'boolean' },
-          id: { type: 'string', minLength: 16, maxLength: 128, pattern: '^[A-Za-z0-9_-]+$' },
-        },
-        required: ['required'],
+/** The extensions of a version 2 offer. An id is never required: version 1 has none, and a payment identifies its request by itself. */
+export const offeredExtensions = {
+  [paymentIdentifierKey]: {
+    info: { required: false },
+    schema: {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: {
+        required: { type: 'boolean' },
+        id: { type: 'string', minLength: 16, maxLength: 128, pattern: '^[A-Za-z0-9_-]+$' },
       },
+      required: ['required'],
     },
-  };
-}
+  },
+} as const;

@@ -149,7 +149,7 @@ export function logAttempt(
   else log.error(dead, 'dead letter: the call is not delivered any more, and its refund is due');
 }
 
-/** How often a call is tried: as the policy of its job says, else as `[delivery]` does. */
+/** How often a call is tried: as the policy of its job says, else as often as all are. */
 function maxAttemptsOf({ config }: AttemptPorts, { serviceId, jobIndex }: CallLease): number {
   const isJob = serviceId !== undefined && jobIndex !== undefined;
   const policy = isJob ? config.jobs?.jobPolicies.get(jobKey({ serviceId, jobIndex })) : undefined;

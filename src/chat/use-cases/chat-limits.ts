@@ -18,7 +18,7 @@ export interface Short {
 
 /** The limits of a completion: of its credential, and, if the operator sets them, of what several credentials have in common. */
 export function limitsOf(context: Pick<ChatContext, 'settings'>, caller: Caller, isFree: boolean): Limits {
-  const { freePerDay: perDay, freePerMinute: perMinute = perDay } = context.settings;
+  const { freePerDay: perDay } = context.settings;
   const { others = [], ...own } = credentialLimits(context, caller);
   const { account_id: account } = spendingOf(caller) ?? {};
   const free = [caller.client, ...(account === undefined ? [] : [`account:${account}`])];
@@ -26,8 +26,8 @@ export function limitsOf(context: Pick<ChatContext, 'settings'>, caller: Caller,
     ...own,
     others: [
       ...others,
-      ...(isFree && perMinute !== undefined
-        ? free.map((subject) => ({ subject: `free:${subject}`, perMinute, perDay }))
+      ...(isFree && perDay !== undefined
+        ? free.map((subject) => ({ subject: `free:${subject}`, perMinute: perDay, perDay }))
         : []),
       ...('formId' in caller ? [{ subject: `${formPrefix}${caller.formId}`, perMinute: 1, perDay: 1 }] : []),
     ],

@@ -82,7 +82,6 @@ function textOf(prices: Prices): string {
     publicUrl: prices.publicUrl(),
     jobs: jobs.slice(0, mostListed).map((job) => priceJson(prices, job)),
     total: jobs.length,
-    needsIdentifier: prices.settings.paymentIdentifier === 'required',
   });
 }
 

@@ -10,19 +10,17 @@ interface Sold {
   readonly jobs: readonly Price[];
   /** How many are sold. */
   readonly total: number;
-  /** Whether a payment must carry an id of its payer's own. */
-  readonly needsIdentifier: boolean;
 }
 
 /** `/llms.txt`: what is sold and how to pay for it, in the form of llmstxt.org. A reader needs no other document to pay. */
-export function llmsText({ publicUrl, jobs, total, needsIdentifier }: Sold): string {
+export function llmsText({ publicUrl, jobs, total }: Sold): string {
   const more = total > jobs.length ? [`- ${total - jobs.length} more jobs are in the catalogue.`] : [];
   return [
     '# Paid jobs over x402',
     '',
     '> This server sells calls of jobs. A client pays for each call over HTTP with x402 version 2 (or 1), scheme `exact`, by signing a transfer of an ERC-20 token (EIP-3009). It needs no account here and no gas.',
     '',
-    howToPay(needsIdentifier),
+    howToPay,
     '',
     rules,
     '',
@@ -44,20 +42,15 @@ export function llmsText({ publicUrl, jobs, total, needsIdentifier }: Sold): str
   ].join('\n');
 }
 
-function howToPay(needsIdentifier: boolean): string {
-  const identifier = needsIdentifier
-    ? ' Here the JSON must also have `"extensions": {"payment-identifier": {"info": {"id": your own id for this call, 16 to 128 of A-Z, a-z, 0-9, "_" and "-"}}}`.'
-    : '';
-  return `To buy a call of a job:
+const howToPay = `To buy a call of a job:
 
 1. Send a POST to the URL of the job with the job's input as the body; for a job with a \`Request:\` below, the request that you want answered. Nothing is charged. The answer is 402; its header \`PAYMENT-REQUIRED\` is base64 of JSON with \`x402Version\`, \`resource\` and \`accepts\`.
 2. Choose one entry of \`accepts\` that you are willing to pay: \`amount\` is in the smallest unit of the token \`asset\` on the chain \`network\`. Sign the EIP-712 message \`TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)\` in the domain \`{name: extra.name, version: extra.version, chainId: the number in network, verifyingContract: asset}\`: \`from\` is your address, \`to\` is \`payTo\`, \`value\` is \`amount\`, \`validAfter\` is 0, \`validBefore\` is the Unix time now plus \`maxTimeoutSeconds\`, \`nonce\` is 32 random bytes.
-3. Send the same request with the same body again, with the header \`PAYMENT-SIGNATURE\`: base64 of the JSON \`{"x402Version": 2, "accepted": the whole entry, unchanged, "payload": {"signature": "0x…", "authorization": {"from", "to", "value", "validAfter", "validBefore", "nonce"}}}\`, the numbers as decimal strings.${identifier}
+3. Send the same request with the same body again, with the header \`PAYMENT-SIGNATURE\`: base64 of the JSON \`{"x402Version": 2, "accepted": the whole entry, unchanged, "payload": {"signature": "0x…", "authorization": {"from", "to", "value", "validAfter", "validBefore", "nonce"}}}\`, the numbers as decimal strings.
 4. For a job with a \`Request:\` the answer is the resource itself. Otherwise the answer 202 means that the payment is settled and the call is enqueued. Its JSON has \`receipt_url\` and \`receipt_token\`.
 5. GET the \`receipt_url\` with the header \`Authorization: Bearer {receipt_token}\`, and add \`?wait_secs=60\` to have the answer wait, until \`state\` is \`completed\`: \`result.body_base64\` is the output and \`result.content_type\` its type. \`dead_lettered\`: the call could not be delivered, and the operator delivers it again or pays it back. \`refunded\`: it was paid back.
 
 Libraries do steps 1 to 3: \`@x402/fetch\` with the scheme \`exact\` of \`@x402/evm\`.`;
-}
 
 const rules = `Rules that keep you from paying twice:
 

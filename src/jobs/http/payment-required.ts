@@ -23,10 +23,7 @@ import type { RotatingSecret } from '../../base/values/rotating-secret.ts';
 
 /** What an offer takes from the configuration. */
 interface OfferContext {
-  readonly settings: Pick<
-    JobsConfig,
-    'acceptedTokens' | 'maxTimeoutSecs' | 'paymentIdentifier' | 'quoteTtlSecs'
-  >;
+  readonly settings: Pick<JobsConfig, 'acceptedTokens' | 'maxTimeoutSecs' | 'quoteTtlSecs'>;
   readonly offerKeys: RotatingSecret<OfferKey> | undefined;
   readonly offers: Pick<Offers, 'withoutRate'>;
   readonly publicUrl: () => string;
@@ -138,8 +135,7 @@ function fixedParts(
     const { signedUntil } = found;
     if (signedUntil === undefined || isSignedFor(signedUntil, quote, settings.quoteTtlSecs)) return found;
   }
-  const { maxTimeoutSecs, paymentIdentifier } = settings;
-  const extensions = offeredExtensions(paymentIdentifier);
+  const { maxTimeoutSecs } = settings;
   const signed = offerKeys && { [offerReceiptKey]: offersEntry(signOffers(offerKeys, origin, quote)) };
   const resource = jobResource(origin, quote);
   const forV1 = requirementsV1(quote.options, resource, maxTimeoutSecs, quote.discovery?.outputSchema);
@@ -150,7 +146,7 @@ function fixedParts(
     descriptions: descriptionsOf(
       origin,
       quote,
-      signed ? [{ ...extensions, ...signed }, extensions] : [extensions],
+      signed ? [{ ...offeredExtensions, ...signed }, offeredExtensions] : [offeredExtensions],
     ),
     isAnsweredFirst: quote.isAnsweredFirst,
     offers: offerTextsV2(quote.options, maxTimeoutSecs, quote.isAnsweredFirst),

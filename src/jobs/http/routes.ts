@@ -229,15 +229,15 @@ function isBare({ method }: FastifyRequest, { status }: AnswerHead): boolean {
 /** Paths that are passed on unpaid. */
 export function freeRoutes({ current, bodies }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
-    const { free = [], freeUpstream } = current().settings.routes ?? {};
-    if (freeUpstream === undefined) return;
+    const { free } = current().settings.routes ?? {};
+    if (!free || free.size === 0) return;
     takeBytes(app, current().config.limits, bodies, 1);
-    for (const path of free)
+    for (const [path, upstream] of free)
       app.route({
         method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
         url: path,
         exposeHeadRoute: false,
-        handler: (request, reply) => passOn(current().upstreams, freeUpstream, request, reply),
+        handler: (request, reply) => passOn(current().upstreams, upstream, request, reply),
       });
   };
 }

@@ -122,20 +122,20 @@ export function acceptedAnswer(
  * a repeated request gets the same receipt, as long as key and public address are the same.
  */
 function signReceipt(
-  { offerKeys, publicUrl, settings }: ReceiptPorts,
-  { job, payment: { network, payer, transaction } }: Pick<Accepted, 'job' | 'payment'>,
+  { offerKeys, publicUrl }: ReceiptPorts,
+  { job, payment: { network, payer } }: Pick<Accepted, 'job' | 'payment'>,
   settledAt: string,
 ): Signed | undefined {
   if (!offerKeys) return undefined;
   const [key] = offerKeys;
   const origin = publicUrl();
+  // without the transaction, which shows the amount: its payer knows it, and can give it to whom they show the receipt
   const payload = {
     version: 1,
     network,
     resourceUrl: jobUrl(origin, job),
     payer,
     issuedAt: Math.floor(Date.parse(settledAt) / 1_000),
-    ...(settings.offerReceipt?.receiptTransaction ? { transaction } : {}),
   } as const;
   return key.sign({ kind: 'receipt', payload }, didOf(origin));
 }

@@ -79,10 +79,6 @@ export async function matchQuote(
   const { decoded } = request;
   const { identifier, terms } = decoded;
   if (identifier === 'malformed') return refusal(request, 'invalid_payment_identifier');
-  // version 1 has no extensions: a required id would shut out its clients
-  if (!identifier && terms && context.settings.paymentIdentifier === 'required') {
-    return refusal(request, 'missing_payment_identifier');
-  }
   const matched = terms
     ? matchNamedQuote(context, request, job, lookUp)
     : await matchOwnQuote(context, request, job, lookUp);

@@ -248,7 +248,7 @@ describe('a session', () => {
   });
 
   test('expires by the database’s clock', async () => {
-    const gateway = await startIdentityGateway({ identity: 'session_days = 1' });
+    const gateway = await startIdentityGateway({ constants: { identity: { sessionDays: 1 } } });
     const browser = gateway.browser();
     await signInByWallet(browser);
     await gateway.database.moveClock(86_399 - 60);

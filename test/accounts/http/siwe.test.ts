@@ -55,6 +55,28 @@ describe('a wallet', () => {
   });
 });
 
+test('a wallet signs in for a page of a trusted origin with the terms of that page, and for no other origin', async () => {
+  const trusted = 'https://app.example';
+  const gateway = await startIdentityGateway({ identity: `trusted_origins = ["${trusted}"]` });
+  const termsFor = (origin: string) => gateway.browser().post('/api/siwe/nonce', undefined, { origin });
+  const own = { domain: new URL(gateway.url).host, uri: gateway.url };
+  const theirs = { domain: 'app.example', uri: trusted };
+  expect(await termsFor(trusted)).toMatchObject({ status: 200, json: theirs });
+  expect(await termsFor(gateway.url)).toMatchObject({ status: 200, json: own });
+  for (const origin of ['https://other.example', 'http://app.example'])
+    expect(await termsFor(origin)).toMatchObject({ status: 403 });
+  const signedFor = async (site: { domain: string; uri: string }) =>
+    verify(gateway.browser(), await siweFor(gateway.browser(), newWallet(), site));
+  expect(await signedFor(theirs)).toMatchObject({ status: 200 });
+  for (const site of [
+    { ...own, uri: trusted },
+    { ...theirs, uri: gateway.url },
+    { ...theirs, uri: 'http://app.example' },
+    { domain: 'other.example', uri: 'https://other.example' },
+  ])
+    expect(await signedFor(site)).toMatchObject({ status: 401, json: { code: 'siwe_mismatch' } });
+});
+
 test('one client can start sixty sessions a minute, with any number of wallets', async () => {
   const gateway = await start();
   const statuses = await Promise.all(
@@ -80,7 +102,7 @@ describe('a nonce', () => {
     const gateway = await start();
     const other = await startIdentityGateway({
       database: gateway.database,
-      identity: `siwe_uri = "${gateway.url}"`,
+      identity: `trusted_origins = ["${gateway.url}"]`,
     });
     const body = await siweFor(gateway.browser(), newWallet());
     expect(await verify(gateway.browser(), body)).toMatchObject({ status: 200 });

@@ -30,7 +30,7 @@ function configFile(runner: TestRunner, facilitatorUrl = chain.facilitatorUrl): 
     .replaceAll('http://127.0.0.1:8412', chain.rpcUrl)
     .replaceAll('http://127.0.0.1:8413', facilitatorUrl)
     .replaceAll('http://127.0.0.1:8414/calls', runner.url);
-  writeFileSync(file, `${text}\n[delivery]\nbackoff_cap_ms = 1\nmax_attempts = 2\n`);
+  writeFileSync(file, text);
   return file;
 }
 

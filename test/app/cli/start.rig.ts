@@ -133,7 +133,7 @@ describe('a running start', () => {
       code: 2,
       stdout: expect.stringContaining('404, without a payment on record'),
     });
-    const [, upstream = ''] = /^free_upstream = "(.*)"$/m.exec(readFileSync(devnet.config, 'utf8')) ?? [];
+    const [, upstream = ''] = /^free = \{ "\/" = "(.*)" \}$/m.exec(readFileSync(devnet.config, 'utf8')) ?? [];
     expect((await fetch(`${upstream}/weather/berlin`)).status).toBe(401);
   });
 

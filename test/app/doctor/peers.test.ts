@@ -27,7 +27,7 @@ const withPublicUrl = (url: string) => ({ change: (text: string) => `public_url 
 /** The first token gets its rate from these. */
 const withSources = (...urls: readonly string[]) => {
   const sources = urls.map((url) => `{ kind = "http", url = "${url}", pointer = "/rate" }`).join(', ');
-  const keys = `decimals = 6\nrate_min_sources = 1\nrates = [${sources}]`;
+  const keys = `decimals = 6\nrates = [${sources}]`;
   return { change: (text: string) => text.replace('decimals = 6', keys) };
 };
 
@@ -97,10 +97,10 @@ test('sources of rates are asked: one that is left out is a warning, a token wit
   const left = says(
     'warn',
     'rates',
-    /^accepted_tokens\[0\]\.rates\[1\] the source source-2 is left out/,
+    /^accepted_tokens\[0\]\.rates\[2\] the source source-3 is left out/,
     /rates\.md/,
   );
-  expect(await faults(withSources(good.url, bad.url))).toEqual({ code: 0, faults: [left] });
+  expect(await faults(withSources(good.url, good.url, bad.url))).toEqual({ code: 0, faults: [left] });
   const none = await faults(withSources(bad.url));
   expect(none.code).toBe(1);
   expect(none.faults).toContainEqual(

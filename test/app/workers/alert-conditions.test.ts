@@ -117,7 +117,7 @@ test('a runner that fails five times in a row causes an alert long before its fi
   const runner = await startTestRunner(() => answer);
   const { database, gateway, told } = await startAlerting({
     runnerUrl: runner.url,
-    tables: '[delivery]\nbackoff_cap_ms = 200',
+    constants: { delivery: { backoffCapMs: 200 } },
   });
   await pay(gateway);
   await eventually(() =>

@@ -53,7 +53,6 @@ export async function gatewayOn(
     name,
     takeWithinSecs = 120,
     maxBytes = 16_777_216,
-    delivery = 'backoff_cap_ms = 1',
     isBrokerUp = true,
     ...options
   }: {
@@ -62,7 +61,6 @@ export async function gatewayOn(
     readonly chain: TestChain;
     readonly takeWithinSecs?: number;
     readonly maxBytes?: number;
-    readonly delivery?: string;
     /** What its status says of the broker before the test continues. */
     readonly isBrokerUp?: boolean;
   } & Partial<TestGatewayOptions>,
@@ -77,15 +75,12 @@ token = "env:RUNNER_TOKEN"
 [jetstream]
 servers = ${JSON.stringify(nats.urls)}
 replicas = 1
-
-[delivery]
-${delivery}
 `;
   const gateway = await startTestGateway({
     ...options,
     top: `ledger_name = "${name}"`,
     tables,
-    constants: { jetstream: { maxBytes, takeWithinSecs } },
+    constants: { jetstream: { maxBytes, takeWithinSecs }, delivery: { backoffCapMs: 1 } },
   });
   await brokerIs(gateway, options.database, isBrokerUp);
   return gateway;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { ConstantChanges } from '../../../src/base/config/constants.ts';
 import { requeueCall } from '../../../src/calls/use-cases/requeue-call.ts';
 import { listDeadCalls } from '../../../src/calls/store/calls.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
@@ -12,9 +13,13 @@ import { operatorOf, pay, reachesState, spendEventsOf, typesOf } from './relay-s
 const chain = useChain();
 const done: Reaction = { status: 200, body: 'done' };
 
-function gatewayOn(database: TestDatabase, { url: runnerUrl }: TestRunner, delivery = '') {
-  const tables = `[delivery]\nbackoff_cap_ms = 1\n${delivery}`;
-  return startTestGateway({ database, chain, runnerUrl, tables });
+function gatewayOn(
+  database: TestDatabase,
+  { url: runnerUrl }: TestRunner,
+  delivery: ConstantChanges['delivery'] = {},
+) {
+  const constants = { delivery: { backoffCapMs: 1, ...delivery } };
+  return startTestGateway({ database, chain, runnerUrl, constants });
 }
 
 /** Of the call's row, while the call waits. */
@@ -33,7 +38,7 @@ describe('a runner that answers 503, because it is busy', () => {
   test('costs a call no attempt: it is delivered again, with the same id, and the operator sees why it waits', async () => {
     const database = await createDatabase();
     const runner = await startTestRunner(({ attempt }) => (attempt <= 2 ? { status: 503 } : done));
-    const gateway = await gatewayOn(database, runner, 'max_attempts = 2');
+    const gateway = await gatewayOn(database, runner, { maxAttempts: 2 });
     const call = await pay(gateway);
     await eventually(async () =>
       expect(await waitingCall(database)).toEqual({
@@ -80,7 +85,7 @@ describe('a runner that answers 503, because it is busy', () => {
     const database = await createDatabase();
     const answers: Reaction[] = [{ status: 500 }, { status: 500 }, { status: 503 }, { status: 503 }];
     const runner = await startTestRunner(({ attempt }) => answers[attempt - 1] ?? done);
-    const gateway = await gatewayOn(database, runner, 'max_attempts = 2');
+    const gateway = await gatewayOn(database, runner, { maxAttempts: 2 });
     const call = await pay(gateway);
     await reachesState(call, 'dead_lettered');
     expect(await requeueCall(operatorOf(database), call.callId)).toMatchObject({ kind: 'requeued' });
@@ -98,7 +103,7 @@ describe('a runner that answers 503, because it is busy', () => {
   test('for ever does not keep a call for ever: after as many such answers as a call has attempts, each costs one', async () => {
     const database = await createDatabase();
     const runner = await startTestRunner(() => ({ status: 503 }));
-    const gateway = await gatewayOn(database, runner, 'max_attempts = 2');
+    const gateway = await gatewayOn(database, runner, { maxAttempts: 2 });
     const call = await pay(gateway);
     for (const attempt of [1, 2]) {
       await eventually(async () =>

@@ -119,11 +119,10 @@ max_output_tokens = 10
   });
 
   it.each([
-    'anonymous_per_minute = 0',
     'anonymous_per_day = 0',
-    'session_per_minute = 1001',
-    'spend_auth_per_minute = "60"',
-    'refused_per_minute = 1.0',
+    'key_per_minute = 1001',
+    'account_per_minute = "60"',
+    'free_per_day = 1.0',
     'max_body_bytes = 0',
     'currency = "US"',
   ])('refuses %s', async (line) => {

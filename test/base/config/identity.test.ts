@@ -17,7 +17,6 @@ test('[identity] switches user accounts on', async () => {
     secrets: [variables.SECRET],
     sessionDays: 7,
     trustedOrigins: [],
-    siweUri: undefined,
     siweChainId: 1,
     siweRpcUrl: undefined,
     mailDir: 'conf/mail',
@@ -56,8 +55,11 @@ const provider = '[[identity.providers]]\nname = "home"\nclient_id = "x"\nclient
 test.each([
   ['no secret', '', 'identity.secret'],
   ['a short secret', 'secret = "env:SHORT"', 'identity.secret'],
-  ['sessions of zero days', `${secret}session_days = 0`, 'identity.session_days'],
-  ['a URI over plain http', `${secret}siwe_uri = "http://x.example"`, 'identity.siwe_uri'],
+  [
+    'another origin over plain http',
+    `${secret}trusted_origins = ["http://x.example"]`,
+    'identity.trusted_origins[0]',
+  ],
   ['a provider without an issuer', secret + provider, 'identity.providers[0].issuer'],
   ['an issuer that nobody knows', `${secret}${provider}issuer = "gogle"`, 'identity.providers[0].issuer'],
   [

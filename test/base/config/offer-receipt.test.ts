@@ -19,13 +19,11 @@ test('offers and receipts are signed only if the file has [offer_receipt], with 
   expect((await jobsOf(both))?.offerReceipt).toEqual({
     format: 'jws',
     keys: [`0x${key}`, `0x${'6f'.repeat(32)}`],
-    receiptTransaction: false,
   });
-  const file = table('format = "eip712"\nkey = "file:k"\nreceipt_transaction = true');
+  const file = table('format = "eip712"\nkey = "file:k"');
   expect((await jobsOf(file, { 'conf/k': `${key}\n` }))?.offerReceipt).toEqual({
     format: 'eip712',
     keys: [`0x${key}`],
-    receiptTransaction: true,
   });
 });
 

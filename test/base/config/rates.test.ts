@@ -14,7 +14,7 @@ const withSources = (sources: readonly string[], keys = ''): string =>
   `${minimal().replace('rate_per_native_unit = "3200.00"\n', '')}${keys}${tables(sources)}${networks}`;
 
 test('the sources of a rate have defaults', async () => {
-  const { acceptedTokens } = await parseX402(withSources([http, chainlink, `name = "pool"\n${pool}`]));
+  const { acceptedTokens } = await parseX402(withSources([http, chainlink, pool]));
   const chain = { chainId: 8453, rpcUrl: 'https://rpc.example', contract: `0x${'a1'.repeat(20)}` };
   expect(acceptedTokens[0]?.rateTerms).toMatchObject({
     maxAgeSecs: 120,
@@ -24,7 +24,7 @@ test('the sources of a rate have defaults', async () => {
     sources: [
       { name: 'source-1', maxAgeSecs: 120, kind: 'http', timePointer: undefined, inverse: false },
       { ...chain, name: 'source-2', kind: 'chainlink', sequencerFeed: undefined, sequencerGraceSecs: 3_600 },
-      { ...chain, name: 'pool', kind: 'uniswap_v3', windowSecs: 1_800 },
+      { ...chain, name: 'source-3', kind: 'uniswap_v3', windowSecs: 1_800 },
     ],
   });
 });
@@ -44,8 +44,6 @@ test.each([
   ['of a pool without its native token', [pool.replace(/native_token.*\n/, '')]],
   ['of a pool with an inverse', [`${pool}inverse = true\n`]],
   ['that may be one second old', [`${http}max_age_secs = 1\n`]],
-  ['with the name of another', [`name = "a"\n${http}`, `name = "a"\n${http}`]],
-  ['with the name that another one has by default', [http, `name = "source-1"\n${http}`]],
 ] satisfies [string, string[]][])('a source %s is refused', async (_, sources) => {
   expect(await wrongs(withSources(sources))).toEqual([
     expect.stringMatching(/^accepted_tokens\[0\]\.rates\[\d\]/),
@@ -53,7 +51,6 @@ test.each([
 });
 
 test.each([
-  ['more sources that must agree than there are', 'rate_min_sources = 2\n', [http], 'rate_min_sources'],
   ['no source at all', 'rates = []\n', [], 'rates'],
   ['17 sources', '', Array.from({ length: 17 }, () => http), 'rates'],
   ['a bound without how far from it', 'rate_per_native_unit = "3200"\n', [http], 'rate_bound_bps'],
@@ -69,7 +66,7 @@ test.each([
 );
 
 test('keys about sources are refused if the rate is fixed: they would be ignored', async () => {
-  for (const key of ['rate_max_deviation_bps', 'rate_min_sources', 'rate_bound_bps'])
+  for (const key of ['rate_max_deviation_bps', 'rate_bound_bps'])
     expect(await wrongs(`${minimal()}${key} = 5\n`)).toEqual([
       expect.stringContaining(`accepted_tokens[0].${key}: would be ignored`),
     ]);

@@ -49,8 +49,8 @@ key_per_minute = 3
 [limits]
 requests_per_minute = 1
 [delivery]
-max_attempts = 2
-lease_secs = 90
+timeout_ms = 2_000
+max_call_age_secs = 90
 [alerts]
 pagerduty_url = "https://alerts.example"
 [[runners]]
@@ -68,8 +68,8 @@ key = "file:key"
     'log_level',
     'runners',
     'limits.requests_per_minute',
-    'delivery.max_attempts',
-    'delivery.lease_secs',
+    'delivery.timeout_ms',
+    'delivery.max_call_age_secs',
     'alerts.pagerduty_url',
     'log',
     'chat.currency',

@@ -36,10 +36,19 @@ describe('routes', () => {
     ['two of one job', listener() + weather + route(0, 'path = "/news"'), 'repeats job 7/0'],
     [
       'a free path that is sold',
-      listener('free = ["/weather/:x"]\nfree_upstream = "http://127.0.0.1:3000"') + weather,
+      listener('free = { "/weather/:x" = "http://127.0.0.1:3000" }') + weather,
       'is sold by routes[0]',
     ],
-    ['free paths without an upstream', listener('free = ["/health"]') + weather, 'free_upstream: is missing'],
+    [
+      'free paths without an upstream',
+      listener('free = ["/health"]') + weather,
+      'free: must be a table of URLs',
+    ],
+    [
+      'a free path that is no path',
+      listener('free = { health = "http://127.0.0.1:3000" }') + weather,
+      'route_listener.free.health: ',
+    ],
     [
       'the gateway as its own upstream',
       listener() + weather.replace('127.0.0.1:3000', 'localhost:8403'),

@@ -119,9 +119,8 @@ test('a polling runner gets its span with the call, its result is in the same tr
 name = "poller"
 services = [1]
 mode = "lease"
-token = "env:RUNNER_TOKEN"
-[delivery]
-backoff_cap_ms = 1`,
+token = "env:RUNNER_TOKEN"`,
+    constants: { delivery: { backoffCapMs: 1 } },
   });
   const paid = await payTraced(gateway);
   expect(paid.status).toBe(202);

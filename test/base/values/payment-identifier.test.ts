@@ -6,7 +6,7 @@ import { offeredExtensions } from '../../../src/base/values/payment-identifier.t
 import { decoded, headerOf, payload } from '../../payments/rules/payment-support.ts';
 
 const key = 'payment-identifier';
-const offered = offeredExtensions('optional')[key];
+const offered = offeredExtensions[key];
 const withExtensions = (extensions: unknown) => ({ ...payload, extensions });
 const withId = (id: unknown) => withExtensions({ [key]: { ...offered, info: { ...offered.info, id } } });
 const isOfferedForm = new Ajv2020().compile(offered.schema);
@@ -69,7 +69,7 @@ describe("a payment's identifier", () => {
     ['extensions that are a list', withExtensions([])],
     ['other extensions only', withExtensions({ bazaar: { info: {} } })],
     ['an entry of null', withExtensions({ [key]: null })],
-    ['the offer echoed as it is', withExtensions(offeredExtensions('required'))],
+    ['the offer echoed as it is', withExtensions(offeredExtensions)],
     ['an id of null', withId(null)],
   ])('is absent with %s', (_, value) => {
     expect(decoded(value).identifier).toBeUndefined();

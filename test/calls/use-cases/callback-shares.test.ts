@@ -56,11 +56,10 @@ test('of each payer callbacks are taken in turn, at most eight of one, and none 
 
 test('a gateway without public_url, on loopback, sends no callback to its own machine', async () => {
   const database = await createDatabase();
-  const top = 'loopback_webhooks = false';
   const gateway = await startTestGateway({
     database,
     chain,
-    top,
+    loopbackWebhooks: false,
     tables: allowed,
     env: { OTHER_TOKEN: 'x'.repeat(32) },
   });

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
+import type { ConstantChanges } from '../../../src/base/config/constants.ts';
 import { discardByPolicy } from '../../../src/calls/use-cases/discard-call.ts';
 import { writerRole } from '../../../src/ledger/store/database.ts';
 import { openLane } from '../../../src/ledger/store/lane.ts';
@@ -15,13 +16,14 @@ import { eventually } from '../../support/wait.ts';
 const chain = useChain();
 
 /** Jobs 1/0, with the given keys, and 1/1, with none. */
-const optionsOf = (database: TestDatabase, keys: string, delivery: string) => ({
+const optionsOf = (database: TestDatabase, keys: string, delivery: ConstantChanges['delivery'] = {}) => ({
   database,
   chain,
   jobs: `[job_prices.1]\n0 = "1"\n1 = "1"
 [[job_policies]]\nservice_id = 1\njob_index = 0\ninvocation_mode = "public_paid"\n${keys}
 [[job_policies]]\nservice_id = 1\njob_index = 1\ninvocation_mode = "public_paid"`,
-  tables: `[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"\n[delivery]\n${delivery}`,
+  tables: `[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"`,
+  constants: { delivery },
 });
 
 async function pay(gateway: TestGateway, job: number): Promise<number> {
@@ -41,9 +43,9 @@ async function statusOf(database: TestDatabase, callId: number): Promise<string 
   return rows[0]?.status;
 }
 
-test('a job has as many attempts as its policy says, others as many as [delivery] says, and a reload changes it', async () => {
+test('a job has as many attempts as its policy says, others as many as all jobs, and a reload changes it', async () => {
   const database = await createDatabase();
-  const delivery = 'max_attempts = 3\nbackoff_cap_ms = 1';
+  const delivery = { maxAttempts: 3, backoffCapMs: 1 };
   const gateway = await startTestGateway(optionsOf(database, 'max_attempts = 2', delivery));
   const attemptsOf = async (job: number): Promise<number> => {
     const callId = await pay(gateway, job);
@@ -61,7 +63,7 @@ test('a job has as many attempts as its policy says, others as many as [delivery
 
 test('dead letters of a job that discards them are given up once after their time, those of other jobs are kept, and each refund is due', async () => {
   const database = await createDatabase();
-  const options = optionsOf(database, 'discard_after_secs = 3_600', '');
+  const options = optionsOf(database, 'discard_after_secs = 3_600');
   const gateway = await startTestGateway(options);
   await startTestGateway(options);
   const [given, kept] = [await pay(gateway, 0), await pay(gateway, 1)];
@@ -92,7 +94,7 @@ test('dead letters of a job that discards them are given up once after their tim
 
 test('a look for dead letters to give up reads none of the many that are kept', async () => {
   const database = await createDatabase();
-  const gateway = await startTestGateway(optionsOf(database, '', ''));
+  const gateway = await startTestGateway(optionsOf(database, ''));
   await pay(gateway, 1);
   await failOnce(gateway, false);
   await gateway.stop();
@@ -123,7 +125,7 @@ test('a look for dead letters to give up reads none of the many that are kept', 
   };
   const lane = openLane({ url: database.url, role: writerRole, flushers: 1 });
   onTestFinished(() => lane.close(1_000));
-  const { jobs } = await testConfig(optionsOf(database, 'discard_after_secs = 0', ''));
+  const { jobs } = await testConfig(optionsOf(database, 'discard_after_secs = 0'));
   if (!jobs) throw new Error('no jobs');
   const context = { ...database, lane, settings: jobs, log: pino({ level: 'silent' }) };
   const before = await rowsRead();

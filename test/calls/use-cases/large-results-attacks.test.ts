@@ -243,7 +243,7 @@ async function rawRunner(answer: (response: ServerResponse, attempt: number) => 
   return listening(server);
 }
 
-const quickly = '[delivery]\nbackoff_cap_ms = 100\n';
+const quickly = { delivery: { backoffCapMs: 100 } };
 
 test('a large answer of a pushed call that breaks off completes nothing: the call is delivered again', async () => {
   const database = await createDatabase();
@@ -252,7 +252,7 @@ test('a large answer of a pushed call that breaks off completes nothing: the cal
     if (attempt > 1) return response.end(large);
     response.write(large.subarray(0, resultPartBytes + 5), () => response.destroy());
   });
-  const gateway = await start(database, quickly + inFolder(await newFolder()), url);
+  const gateway = await start(database, inFolder(await newFolder()), url, quickly);
   const to = await paid(gateway);
   await eventually(async () => expect((await gateway.get(to.path)).json.state).toBe('completed'));
   expect(hashOf((await download(gateway, to)).bytes)).toBe(hashOf(large));
@@ -268,7 +268,7 @@ test('a large answer of a pushed call that the store does not take is delivered 
     if (attempt === 3) bucket.answers(undefined);
     response.end(large);
   });
-  const gateway = await start(database, quickly + bucket.table, url);
+  const gateway = await start(database, bucket.table, url, quickly);
   const to = await paid(gateway);
   await eventually(async () => expect((await gateway.get(to.path)).json.state).toBe('completed'));
   expect(hashOf((await download(gateway, to)).bytes)).toBe(hashOf(large));

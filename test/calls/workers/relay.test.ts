@@ -1,4 +1,4 @@
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { verifyCall } from '../../../src/base/values/call-signature.ts';
@@ -20,16 +20,23 @@ const chain = useChain();
 const done: Reaction = { status: 200, body: 'done' };
 
 /** Whether retries come is tested here, not when: so they come at once. */
-const eager = 'backoff_cap_ms = 1';
+const eager = { backoffCapMs: 1 };
+
+interface GatewayChanges {
+  readonly maxAttempts?: number;
+  /** Of `[delivery]`. */
+  readonly keys?: string;
+  readonly logger?: Logger;
+}
 
 function gatewayOn(
   database: TestDatabase,
   runner: { readonly url: string },
-  delivery = eager,
-  logger = pino({ level: 'silent' }),
+  { keys = '', logger = pino({ level: 'silent' }), ...delivery }: GatewayChanges = {},
 ) {
-  const tables = `[delivery]\n${delivery}`;
-  return startTestGateway({ database, chain, runnerUrl: runner.url, tables, logger });
+  const tables = `[delivery]\n${keys}`;
+  const constants = { delivery: { ...eager, ...delivery } };
+  return startTestGateway({ database, chain, runnerUrl: runner.url, tables, constants, logger });
 }
 
 function onlyOne(deliveries: readonly Delivery[]): Delivery {
@@ -123,7 +130,7 @@ describe('a call that its runner does not accept', () => {
     const database = await createDatabase();
     const runner = await startTestRunner(({ attempt }) => (attempt <= 2 ? trouble : done));
     const timeoutMs = trouble === 'silence' ? 250 : 20_000;
-    const gateway = await gatewayOn(database, runner, `${eager}\ntimeout_ms = ${timeoutMs}`);
+    const gateway = await gatewayOn(database, runner, { keys: `timeout_ms = ${timeoutMs}` });
     const call = await pay(gateway);
     await reachesState(call, 'completed');
 
@@ -171,7 +178,7 @@ describe('a call that its runner does not accept', () => {
       attempt <= 5 ? { status: 500, headers: { 'content-type': 'text/plain' }, body: words } : done,
     );
     const { lines, logger } = logLines();
-    const gateway = await gatewayOn(database, runner, `${eager}\nmax_attempts = 3`, logger);
+    const gateway = await gatewayOn(database, runner, { maxAttempts: 3, logger });
     const call = await pay(gateway);
     await reachesState(call, 'dead_lettered');
     // the reason, the runner and its last words: one line, bounded, without secrets
@@ -237,7 +244,7 @@ describe('a runner that answers 410', () => {
     let wanted = false;
     const runner = await startTestRunner(() => (wanted ? done : { status: 410 }));
     // what has failed is due again at once, so that only a pause keeps it back
-    const start = () => gatewayOn(database, runner, `${eager}\nmax_attempts = 1000`);
+    const start = () => gatewayOn(database, runner, { maxAttempts: 1_000 });
     const [one, two] = [await start(), await start()];
     const first = [await pay(one), await pay(two), await pay(one)];
     await eventually(async () => expect(await runnerEvents(database)).toMatchObject([paused]));
@@ -264,7 +271,7 @@ describe('a runner that answers 410', () => {
   test('to one call, however often, does not keep its other calls waiting', async () => {
     const database = await createDatabase();
     const runner = await startTestRunner((call) => (carries('poison', call) ? { status: 410 } : done));
-    const gateway = await gatewayOn(database, runner, `${eager}\nmax_attempts = 5`);
+    const gateway = await gatewayOn(database, runner, { maxAttempts: 5 });
     const poison = await pay(gateway, 'poison');
     await reachesState(poison, 'dead_lettered');
     const operator = operatorOf(database);
@@ -302,7 +309,7 @@ describe('a delivery during other events', () => {
     const answers = [Promise.withResolvers<Reaction>(), Promise.withResolvers<Reaction>()] as const;
     const runner = await startTestRunner(({ attempt }) => answers[attempt === 1 ? 0 : 1].promise);
     // one at a time: it cannot take the call over from itself
-    const one = await gatewayOn(database, runner, `${eager}\nconcurrency_per_runner = 1`);
+    const one = await gatewayOn(database, runner, { keys: 'concurrency_per_runner = 1' });
     const call = await pay(one);
     await eventually(() => expect(runner.deliveries).toHaveLength(1));
     await database.moveClock(3_600);
@@ -356,7 +363,7 @@ test('a runner gets at most its configured number of concurrent calls', async ()
   const answers = countingTo(8).map(() => Promise.withResolvers<Reaction>());
   let arrived = 0;
   const runner = await startTestRunner(() => answers[arrived++]?.promise ?? done);
-  const gateway = await gatewayOn(database, runner, 'concurrency_per_runner = 3');
+  const gateway = await gatewayOn(database, runner, { keys: 'concurrency_per_runner = 3' });
   const calls = await Promise.all(answers.map(() => pay(gateway)));
   await eventually(() => expect(runner.deliveries).toHaveLength(3));
   for (const [index, { resolve }] of answers.entries()) {

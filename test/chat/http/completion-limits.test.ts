@@ -19,7 +19,7 @@ function standing({ headers }: Response) {
 const untilMidnightSecs = () => 86_400 - ((Date.now() / 1_000) % 86_400);
 
 test('a refusal by the minute limit names that limit, and reports what is left of the day', async () => {
-  const gateway = await startChatGateway({ chat: 'anonymous_per_minute = 2' });
+  const gateway = await startChatGateway({ constants: { chat: { anonymousPerMinute: 2 } } });
   const post = () => gateway.post(ask('x', freeModel));
   for (const status of [200, 200]) expect((await post()).status).toBe(status);
   // asked of the ledger, and remembered
@@ -38,7 +38,7 @@ test('a refusal by the minute limit names that limit, and reports what is left o
 });
 
 test('the last completion of a minute and the refusal after it have the limit headers that the document describes', async () => {
-  const gateway = await startChatGateway({ chat: 'anonymous_per_minute = 1' });
+  const gateway = await startChatGateway({ constants: { chat: { anonymousPerMinute: 1 } } });
   const check = await documentOf(gateway);
   for (const expected of [200, 429]) {
     const answer = await gateway.post(ask('x', freeModel));
@@ -210,7 +210,7 @@ test('the requests that arrive with a key count, also those that are refused; a 
 });
 
 test('keys, accounts and clients without credentials share the limit of free models of their account and of their address', async () => {
-  const gateway = await startChatGateway({ chat: 'free_per_minute = 3' });
+  const gateway = await startChatGateway({ chat: 'free_per_day = 3' });
   const { pool } = gateway.database;
   const lane = laneOn(gateway.database);
   const accountId = await fund(gateway.database, lane, 0n);
@@ -235,7 +235,10 @@ test('keys, accounts and clients without credentials share the limit of free mod
 });
 
 test('where only admitted requests count, refused ones count against their address, and then no body is parsed', async () => {
-  const gateway = await startChatGateway({ chat: 'count = "admitted"\nrefused_per_minute = 3' });
+  const gateway = await startChatGateway({
+    chat: 'count = "admitted"',
+    constants: { chat: { refusedPerMinute: 3 } },
+  });
   const unpaid = () => gateway.post(ask('x'));
   const wrong = () => gateway.post('{');
   expect(await statusesOf([unpaid, unpaid, wrong, unpaid, wrong])).toEqual([402, 402, 400, 429, 429]);

@@ -91,7 +91,7 @@ describe('a rate limit that is used up', () => {
   });
 
   test('refuses repeated requests without appending to the ledger', async () => {
-    const gateway = await startChatGateway({ chat: 'anonymous_per_minute = 2' });
+    const gateway = await startChatGateway({ constants: { chat: { anonymousPerMinute: 2 } } });
     const batches = async () => {
       const { rows } = await gateway.database.pool.query<{ sum: string }>(
         'select sum(last) as sum from (select max(batch_no) as last from tollbook.lane_batch group by sender_hash) sender',

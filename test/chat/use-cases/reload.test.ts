@@ -59,7 +59,7 @@ test('a reload removes models and changes limits and body sizes immediately', as
   const gateway = await startChatGateway();
   await reload(gateway, {
     change: (text) => text.replace(freeModel, 'new-small'),
-    chat: 'anonymous_per_minute = 3\nmax_body_bytes = 100',
+    chat: 'anonymous_per_day = 3\nmax_body_bytes = 100',
   });
   expect((await gateway.post(ask('x', freeModel))).status).toBe(404);
   const answer = await gateway.post(ask('x', 'new-small'));

@@ -260,7 +260,7 @@ test("no text of the operator changes the form of /llms.txt: each job stays one 
   });
   const texts = fc.array(fc.record({ name: anyText, description: anyText }), { maxLength: 4 });
   fc.assert(
-    fc.property(texts, fc.boolean(), (said, needsIdentifier) => {
+    fc.property(texts, (said) => {
       const sold = said.map((each, index) => ({
         service_id: 1,
         job_index: index,
@@ -272,7 +272,7 @@ test("no text of the operator changes the form of /llms.txt: each job stays one 
         x402_endpoint: endpoint,
       }));
       const publicUrl = 'https://jobs.example';
-      const read = readLlmsText(llmsText({ publicUrl, jobs: sold, total: sold.length, needsIdentifier }));
+      const read = readLlmsText(llmsText({ publicUrl, jobs: sold, total: sold.length }));
       expect([...read.sections.keys()]).toEqual(['Jobs', 'Documents', 'Optional']);
       expect(read.sections.get('Jobs')!.map(({ url }) => url)).toEqual(sold.map(() => endpoint));
       for (const { about } of read.sections.get('Jobs')!) expect(about).not.toMatch(/(?<!\\)[[\]<>`]/);

@@ -6,8 +6,8 @@ import { payFor } from '../../support/payer.ts';
 
 const chain = useChain();
 test('a failure that asks for a time is not leased again before it, and waits for an hour at most', async () => {
-  const tables = `${leasingRunner}\n[delivery]\nbackoff_cap_ms = 1`;
-  const { database, gateway } = await startWithDatabase({ chain, tables });
+  const constants = { delivery: { backoffCapMs: 1 } };
+  const { database, gateway } = await startWithDatabase({ chain, tables: leasingRunner, constants });
   const ask = (path: string, body: object) => asRunner(gateway, path, body);
   const lease = () => ask('/runner/leases', { max: 10, lease_secs: 60 });
   expect((await payFor(gateway, '/x402/jobs/1/0')).status).toBe(202);

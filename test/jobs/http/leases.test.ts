@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { ConstantChanges } from '../../../src/base/config/constants.ts';
 import { asRunner } from '../../support/leases.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
@@ -40,13 +41,14 @@ const jobs = [1, 2, 3]
   )
   .join('\n');
 
-async function start(database: TestDatabase, delivery = 'backoff_cap_ms = 1') {
+async function start(database: TestDatabase, delivery: ConstantChanges['delivery'] = { backoffCapMs: 1 }) {
   return startTestGateway({
     database,
     chain,
     isDocumented: true,
     jobs,
-    tables: `${runners}\n[delivery]\n${delivery}`,
+    tables: runners,
+    constants: { delivery },
     env: { OTHER_TOKEN: otherToken },
   });
 }
@@ -210,7 +212,7 @@ test("a failure with retry is leased again, one without is dead-lettered with th
 
 test('leases that run out use up attempts: a call that kills its runners ends dead-lettered', async () => {
   const database = await createDatabase();
-  const gateway = await start(database, 'max_attempts = 3');
+  const gateway = await start(database, { maxAttempts: 3 });
   const paid = await pay(gateway);
   for (let attempt = 1; attempt <= 3; attempt++) {
     expect((await lease(gateway)).json.calls).toMatchObject([{ attempt }]);
@@ -322,7 +324,7 @@ test.each([
 });
 
 test('a result over the limit is refused, and the lease continues', async () => {
-  const gateway = await start(await createDatabase(), 'max_result_bytes = 1000');
+  const gateway = await start(await createDatabase(), { maxResultBytes: 1_000 });
   await pay(gateway);
   const [{ call_id, lease_id }] = (await lease(gateway)).json.calls;
   const complete = (bytes: number) =>
@@ -336,7 +338,7 @@ test('a result over the limit is refused, and the lease continues', async () => 
 
 test('a call whose runner disconnects during its delivery is released immediately and loses no attempt', async () => {
   const database = await createDatabase();
-  const gateway = await start(database, 'max_attempts = 1');
+  const gateway = await start(database, { maxAttempts: 1 });
   await pay(gateway);
   const leaving = new AbortController();
   await database.asOwner(async (owner) => {

@@ -18,7 +18,6 @@ import { propertyRuns } from '../../support/property-runs.ts';
 const settings = {
   acceptedTokens: [],
   maxTimeoutSecs: 300,
-  paymentIdentifier: 'optional',
   quoteTtlSecs: 300,
 } as const;
 const origin = 'https://gateway.example';
@@ -86,7 +85,7 @@ test('a 402 is made of fixed and new parts, and is the JSON of the whole', () =>
         },
         accepts: quote.options.map((option) => offerOf(option, quote)),
         extensions: {
-          ...offeredExtensions(settings.paymentIdentifier),
+          ...offeredExtensions,
           ...(quote.discovery && { bazaar: quote.discovery.extension }),
         },
       };

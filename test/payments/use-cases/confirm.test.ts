@@ -24,13 +24,16 @@ import {
 
 const chain = useChain();
 const successOf = (transaction: string) => ({ success: true, transaction, network: 'eip155:84532' });
+/** A chain that shows nothing is not waited for. */
+const soonConfirmed = { jobs: { confirmTimeoutMs: 200 } };
 const nowhere = `0x${'a'.repeat(64)}`;
 
 /** A payment that the facilitator calls settled by a transaction that is nowhere, once that is disproved. */
 async function lied(confirm: string, isServed: boolean) {
   const { url, alerts } = await startReceiver();
   const setup = await behindProxy(chain, {
-    top: `confirm = "${confirm}"\nconfirm_timeout_ms = 200`,
+    top: `confirm = "${confirm}"`,
+    constants: soonConfirmed,
     tables: `[alerts]\nwebhook = "${url}"`,
     isServed,
   });
@@ -52,7 +55,8 @@ async function lied(confirm: string, isServed: boolean) {
 describe('with confirm = "required"', () => {
   test("a facilitator's false report is never accepted: the payment is settled again, and 202 once the chain shows it", async () => {
     const { proxy, database, gateway, runner, typesOf } = await behindProxy(chain, {
-      top: 'confirm = "required"\nconfirm_timeout_ms = 200',
+      top: 'confirm = "required"',
+      constants: soonConfirmed,
     });
     const payment = await quoteAndSign(gateway, job, 'x');
     const before = await chain.balance(payTo);
@@ -74,7 +78,8 @@ describe('with confirm = "required"', () => {
     const rpc = await startRpcProxy(chain.rpcUrl);
     const { database, gateway } = await behindProxy(chain, {
       rpcUrl: rpc.url,
-      top: 'confirm = "required"\nconfirm_timeout_ms = 200',
+      top: 'confirm = "required"',
+      constants: soonConfirmed,
     });
     const payment = await quoteAndSign(gateway, job, 'x');
     rpc.lie = () => ({ error: { code: -32_000, message: 'not now' } });
@@ -256,7 +261,7 @@ test("an RPC of another chain changes nothing: the facilitator's settlement rema
   const rpc = await startRpcProxy(chain.rpcUrl);
   const { database, gateway, typesOf } = await behindProxy(chain, {
     rpcUrl: rpc.url,
-    top: 'confirm_timeout_ms = 200',
+    constants: soonConfirmed,
   });
   // at the start it would have ended the gateway
   rpc.lie = ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : undefined);

@@ -150,7 +150,7 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
       model: paidModel,
       text: 'x',
       advice: 'Then send it again.',
-      chat: 'session_per_minute = 1',
+      options: { constants: { chat: { sessionPerMinute: 1 } } },
       before: 1,
     },
     {
@@ -159,12 +159,12 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
       model: freeModel,
       text: 'x',
       advice: 'The next day begins at midnight UTC.',
-      chat: 'anonymous_per_day = 1',
+      options: { chat: 'anonymous_per_day = 1' },
       before: 1,
     },
   ])('shows what to do next after $name, and no typed text is lost', async (given) => {
-    const { micros, model, text, advice, chat = '', before = 0 } = given;
-    const gateway = await startSite({ chat });
+    const { micros, model, text, advice, options = {}, before = 0 } = given;
+    const gateway = await startSite(options);
     const person = gateway.browser();
     if (micros !== undefined) await signInWith(gateway, person, micros);
     const tab = await openAs(gateway, person);

@@ -102,7 +102,7 @@ export function describe(
     routing: {
       ...describeModels(config),
       ...given.keys,
-      siwe_domain: new URL(config.identity?.siweUri ?? url).host,
+      siwe_domain: new URL(url).host,
       mail_dir: path.relative('.', config.identity?.mailDir ?? path.join(dir, 'mail')),
     },
   };

@@ -54,10 +54,9 @@ quote_key = ${secretAt(dir, quoteKeyFile)}
   const tables = [identityTable(dir, devnet), spend, topUpTables, logTable(dir), '\n[pages]\n\n[console]\n'];
   await writeFile(file, [text, ...tables].join(''), { mode: 0o600 });
   await chmod(file, 0o600);
-  const { config } = await loadConfig(file, {
-    ...processEnvironment(),
-    TOLLBOOK_RUNNER_TOKEN: devnet.runnerToken,
-  });
+  const env = { ...processEnvironment(), TOLLBOOK_RUNNER_TOKEN: devnet.runnerToken };
+  // clients and their receivers are on this machine
+  const { config } = await loadConfig(file, env, { loopbackWebhooks: true });
   return config;
 }
 

@@ -245,7 +245,7 @@ function payloadMistake({ info }: NatsConnection, maxBodyBytes: number): string[
   if (has >= needed) return [];
   return [
     `max_payload of the servers is ${has} bytes, and bodies and results of up to ${maxBodyBytes} bytes need ${needed}: raise it in ` +
-      'nats-server.conf, or lower limits.max_body_bytes and delivery.max_result_bytes',
+      'nats-server.conf, or lower limits.max_body_bytes',
   ];
 }
 

@@ -40,7 +40,7 @@ export function walletRoutes(identity: Identity) {
     app.post('/wallets/nonce', async (request, reply) => {
       const retryAfterSecs = await takeAttempt(identity, addressOf(request), { kind: 'nonce' });
       if (retryAfterSecs > 0) return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
-      const answer = await issueLinkTerms(identity, userOf(request));
+      const answer = await issueLinkTerms(identity, userOf(request), request.headers.origin);
       if (answer.kind === 'stale') return sendRefusal(request, reply, 'session_not_fresh');
       const { statement } = answer.terms;
       const terms: WalletTermsJson = { ...termsJson(answer.terms), statement };

@@ -80,7 +80,6 @@ function limitsSheet({ settings }: ChatContext): Html {
     ['One spend authorization’s account, requests a minute', settings.spendAuthPerMinute],
     ['One address without credentials, requests a minute', settings.anonymousPerMinute],
     ['One address without credentials, requests a day', settings.anonymousPerDay],
-    ['Free models, requests a minute', settings.freePerMinute],
     ['Free models, requests a day', settings.freePerDay],
     ['One address, refused requests a minute', settings.refusedPerMinute],
     ['One address, invalid credentials a minute', settings.failedAuthPerMinute],

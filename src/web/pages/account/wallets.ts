@@ -25,7 +25,7 @@ export function walletPages(
     const { identity } = site;
     const waitSecs = await takeAttempt(identity, addressOf(request), { kind: 'nonce' });
     if (waitSecs > 0) return refusedData(429, `Too many attempts. Try again in ${waitSecs} seconds.`);
-    const answer = await issueLinkTerms(identity, visitor);
+    const answer = await issueLinkTerms(identity, visitor, undefined);
     if (answer.kind === 'stale') return refusedData(403, refusals.session_not_fresh.sentence);
     return messageData(site, answer.terms, fields.get('address') ?? '');
   });

@@ -371,7 +371,7 @@ test('the amount of a spend limits the answer of a request without a length', as
 });
 
 test('the limit counts by verified commitment, and a refused request does not use up its nonce', async () => {
-  const gateway = await spends.gateway({ chat: 'spend_auth_per_minute = 2' });
+  const gateway = await spends.gateway({ constants: { chat: { spendAuthPerMinute: 2 } } });
   const account = await spends.account();
   for (const nonce of [0n, 1n]) expect((await ask(gateway, await account.sign({ nonce }))).status).toBe(200);
   const third = await account.sign({ nonce: 2n });

@@ -177,7 +177,7 @@ test.each(['/Weather/Paris', '/weather/paris/'])(
   '%s is sold as the path that its upstream may take for the same, and not passed on free',
   async (target) => {
     const api = await startApi(json);
-    const listener = `free = ["/*"]\nfree_upstream = "${api.url}"`;
+    const listener = `free = { "/*" = "${api.url}" }`;
     const gateway = await startRouteGateway({ chain, upstream: api.url, listener });
     expect((await gateway.paid.get(target)).status).toBe(402);
     expect(api.asked).toHaveLength(0);
@@ -187,7 +187,7 @@ test.each(['/Weather/Paris', '/weather/paris/'])(
 
 test('bodies for free paths take no memory once they are answered', async () => {
   const api = await startApi(json);
-  const listener = `free = ["/*"]\nfree_upstream = "${api.url}"`;
+  const listener = `free = { "/*" = "${api.url}" }`;
   const gateway = await startRouteGateway({
     chain,
     upstream: api.url,

@@ -33,7 +33,8 @@ async function start(answering: Answering, more = '') {
       upstream: api.url,
       database,
       routes: weather(api.url, more),
-      tables: `[delivery]\nmax_result_bytes = 65536\n[result_store]\nlocation = "${folder}"\nmax_bytes = 8000000\n`,
+      tables: `[result_store]\nlocation = "${folder}"\nmax_bytes = 8000000\n`,
+      constants: { delivery: { maxResultBytes: 65_536 } },
     });
   return { api, open, folder };
 }

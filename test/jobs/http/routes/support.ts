@@ -20,8 +20,7 @@ import {
   type TestGateway,
 } from '../../../support/gateway.ts';
 import { listening } from '../../../support/listening.ts';
-import { root } from '../../../support/pages.ts';
-import { type Program, spawnProgram, temporaryFolder } from '../../../support/program.ts';
+import { type Program, spawnGateway, temporaryFolder } from '../../../support/program.ts';
 import { eventually } from '../../../support/wait.ts';
 
 export const routeToken = 'a-secret-of-the-test-route-of-a-length';
@@ -139,8 +138,7 @@ export async function spawnRouteGateway(
   const port = await freePort();
   const file = path.join(temporaryFolder(), 'tollbook.toml');
   writeFileSync(file, configText({ database, chain, ...routeTables(port, routes) }));
-  const serve = ['--import', './scripts/check-node.mjs', 'test/chaos/serve.ts', JSON.stringify(constants)];
-  const program = spawnProgram([process.execPath, ...serve, '--config', file], root, {
+  const program = spawnGateway(file, constants, {
     DATABASE_URL: database.url,
     RECEIPT_KEY: receiptKey,
     ROUTE_TOKEN: routeToken,

@@ -251,7 +251,7 @@ describe('one payment gives credit once', () => {
 describe('a settlement reported only by the facilitator', () => {
   test('gives no credit, and its call is withdrawn when the report was false', async () => {
     const proxy = await facilitatorThatLies();
-    const top = 'confirm = "after"\nconfirm_timeout_ms = 200';
+    const top = 'confirm = "after"';
     const gateway = await startTopUpGateway(chain, { facilitatorUrl: proxy.url, top });
     const validBefore = String(Math.floor(Date.now() / 1_000) + 90);
     const payment = await quoteAndSign(gateway, topUpJob, 'x', { signed: { validBefore } });

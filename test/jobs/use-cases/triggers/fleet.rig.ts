@@ -7,7 +7,7 @@ import { createDatabase, type TestDatabase } from '../../../support/database.ts'
 import { useChain } from '../../../support/devnet.ts';
 import { networkOf } from '../../../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../../../support/invariants.ts';
-import { type Program, startTollbook, temporaryFolder } from '../../../support/program.ts';
+import { destroy, type Program, spawnGateway, temporaryFolder } from '../../../support/program.ts';
 import { startTestRunner } from '../../../support/runner.ts';
 import { eventually } from '../../../support/wait.ts';
 import { receiver, startEventChain, transferEvent } from './support.ts';
@@ -35,12 +35,14 @@ async function startFleet(
     .replaceAll('http://127.0.0.1:8412', chain.rpcUrl)
     .replaceAll('http://127.0.0.1:8413', chain.facilitatorUrl)
     .replaceAll('http://127.0.0.1:8414/calls', runnerUrl);
-  writeFileSync(file, `${text}\n[delivery]\nbackoff_cap_ms = 1\nlease_secs = 5\n${triggers}`);
+  writeFileSync(file, `${text}\n[delivery]\ntimeout_ms = 5_000\n${triggers}`);
+  const constants = { delivery: { backoffCapMs: 1, leaseMarginSecs: 0 } };
   const start = async (): Promise<Program> => {
-    const program = startTollbook(['serve', '--config', file], {
+    const program = spawnGateway(file, constants, {
       DATABASE_URL: database.url,
       TOLLBOOK_RUNNER_TOKEN: 'a-runner-token-of-enough-characters',
     });
+    onTestFinished(() => destroy(program));
     await program.says(/"msg":"listening"/);
     return program;
   };

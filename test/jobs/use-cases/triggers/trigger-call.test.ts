@@ -29,7 +29,7 @@ import { startTestRunner } from '../../../support/runner.ts';
 import { eventually } from '../../../support/wait.ts';
 
 const chain = useChain();
-const eager = '[delivery]\nbackoff_cap_ms = 1\nmax_attempts = 3';
+const constants = { delivery: { backoffCapMs: 1, maxAttempts: 3 } };
 const order: TriggerOrder = {
   kind: 'cron',
   name: 'nightly',
@@ -62,7 +62,7 @@ describe('the call of a trigger', () => {
   test('is recorded in one append, delivered with its origin, and no sale', async () => {
     const database = await createDatabase();
     const runner = await startTestRunner(() => ({ status: 200, body: 'done' }));
-    await startTestGateway({ database, chain, runnerUrl: runner.url, tables: eager });
+    await startTestGateway({ database, chain, runnerUrl: runner.url, constants });
     const context = await processOn(database);
     const made = await triggerCall(context, order);
     const key = firingKey(context.quoteRealm.ledgerId, order, sha256('go'));
@@ -119,7 +119,7 @@ describe('the call of a trigger', () => {
   test('becomes a dead letter without a refund where its runner refuses it, and can be requeued and given up', async () => {
     const database = await createDatabase();
     const runner = await startTestRunner(() => ({ status: 403, body: 'not wired for calls by cron' }));
-    await startTestGateway({ database, chain, runnerUrl: runner.url, tables: eager });
+    await startTestGateway({ database, chain, runnerUrl: runner.url, constants });
     const context = await processOn(database);
     const made = await triggerCall(context, order);
     const callId = 'callId' in made ? made.callId : 0;
@@ -155,8 +155,8 @@ describe('the call of a trigger', () => {
         database,
         chain,
         ...(mode === 'push'
-          ? { runnerUrl: (await runner.listen({ secret: runnerSecret, port: 0 })).url, tables: eager }
-          : { tables: `${poller}\n${eager}` }),
+          ? { runnerUrl: (await runner.listen({ secret: runnerSecret, port: 0 })).url, constants }
+          : { tables: poller, constants }),
       });
       const polled =
         mode === 'lease' ? runner.poll({ gatewayUrl: gateway.url, token: runnerSecret }) : undefined;
