@@ -116,6 +116,18 @@ export async function readLastBefore(pool: pg.Pool, ms: number): Promise<number>
   return rows[0]?.last ?? 0;
 }
 
+/** The number of events after one up to another. */
+export async function countEvents(pool: pg.Pool, afterSeq: number, lastSeq: number): Promise<number> {
+  const { count } = await queriesOn(pool)
+    .selectFrom('tollbook.event')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('lane_id', '=', 1)
+    .where('seq', '>', afterSeq)
+    .where('seq', '<=', lastSeq)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
 /** A page of leaves, a line each; the next page starts after `last`. Undefined after the last page. */
 export async function readLeafLines(
   pool: pg.Pool,
