@@ -125,7 +125,7 @@ export async function countEvents(pool: pg.Pool, afterSeq: number, lastSeq: numb
     .where('seq', '>', afterSeq)
     .where('seq', '<=', lastSeq)
     .executeTakeFirstOrThrow();
-  return Number(count);
+  return count;
 }
 
 /** A page of leaves, a line each; the next page starts after `last`. Undefined after the last page. */
