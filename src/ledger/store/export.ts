@@ -107,6 +107,18 @@ export async function readLastBefore(client: Pick<pg.Pool, 'query'>, ms: number)
   return rows[0]?.seq ?? 0;
 }
 
+/** The number of events after one up to another. */
+export async function countEvents(pool: pg.Pool, afterSeq: number, lastSeq: number): Promise<number> {
+  const { count } = await queriesOn(pool)
+    .selectFrom('tollbook.event')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('lane_id', '=', 1)
+    .where('seq', '>', afterSeq)
+    .where('seq', '<=', lastSeq)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
 /** A page of leaves, a line each; the next page starts after `last`. Undefined after the last page. */
 export async function readLeafLines(
   pool: pg.Pool,

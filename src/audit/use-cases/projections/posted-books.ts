@@ -3,6 +3,7 @@ import { type CreditParts, isParted } from '../../../accounts/rules/credit/credi
 import { Balances, type Commodity, type Entry } from '../../../base/values/entry.ts';
 import { decodeLeaf, isUnreadable, type RecordedEvent } from '../../../ledger/rules/event.ts';
 import { type PostingRow, readBalances, readPostings } from '../../../ledger/store/book-rows.ts';
+import { countEvents } from '../../../ledger/store/export.ts';
 import { readNext, readProjection } from '../../../ledger/store/projection.ts';
 import { readFirstEvents } from '../../../ledger/store/streams.ts';
 import { accounts } from '../../rules/bookkeeping/account.ts';
@@ -102,11 +103,11 @@ async function readPart(
   memory: StreamMemory,
 ): Promise<PartRead> {
   const postings = await readPostings(pool, generation, after, last);
-  const next = await readNext(pool, after, last - after, projectedTypes);
-  if (next?.last !== last)
+  if ((await countEvents(pool, after, last)) !== last - after)
     throw new BooksError(last, `it, or one of the ${last - after - 1} events before it, is missing`);
+  const next = await readNext(pool, after, last - after, projectedTypes);
   try {
-    const events = next.leaves.map(decodeLeaf);
+    const events = (next?.leaves ?? []).map(decodeLeaf);
     const streams = await memory.complete(pool, events.filter(dependsOnStream), last);
     const step = await completeStep(pool, { generation, after, last, events, streams });
     const openings = await readOpenings(pool, step.next);

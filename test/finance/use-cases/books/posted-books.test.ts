@@ -49,7 +49,7 @@ describe('books from postings', () => {
     );
   });
 
-  test('are the same bytes in every format, month by month, with whatever comes late', async () => {
+  test('are the same bytes in every format of text, on both sides of the end of a month, with whatever comes late', async () => {
     const database = await ledgerOf(
       twoMonths().both.map(({ stream, type, data }) => ({ stream, event: { type, data } }) as StreamEvent),
     );
