@@ -275,7 +275,7 @@ test('the commands list refunds due, record refunds and sweeps once, list them, 
     code: 0,
     stdout: expect.stringMatching(
       new RegExp(
-        `^quote ${digest}  due since .*its call is a dead letter\n  3\\.264000 USDC \\(${price} atoms\\) on `,
+        `^quote ${digest}  due since .*its call was not delivered\n  3\\.264000 USDC \\(${price} atoms\\) on `,
       ),
     ),
   });
