@@ -1,8 +1,8 @@
 /**
  * `node bench/age.ts [--events 10000000] [--dir DIR]`: what appends, look-ups, reports and commands take on a ledger of 112,000 events and
- * on one of at least so many, in one run: the months of both have the same size. It makes both ledgers (ten million events in about
- * a quarter of an hour, and 30 GB of disk); with `--dir` they stay there, and the next run measures them again. `--only TEXT` measures the
- * operations whose name has the text; `--limit SECS` ends commands that take longer (600).
+ * on one of at least so many, in one run: the months of both have the same size. It makes both ledgers, ten million events in a quarter to
+ * half an hour with 20 GB of disk; with `--dir` they stay there, and the next run measures them again. `--only TEXT` measures the operations
+ * whose name has the text; `--limit SECS` ends commands that take longer (600).
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

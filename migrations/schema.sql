@@ -920,6 +920,7 @@ create table tollbook.worker_process (
 create function audit.events_of(p_stream text) returns SETOF audit.event language sql stable; -- f21d1c4a8d3d47a8
 create function audit.is_readable(p_text text) returns boolean language sql immutable; -- 047a6654b93b1583
 create function audit.json_of(p_text text) returns jsonb language sql stable; -- 5c1a9811071a8b4d
+create function audit.payments_by(p_transaction text) returns SETOF audit.payment language sql stable; -- 874167c49cf06d40
 create function audit.time_of(p_secs bigint) returns timestamp with time zone language sql immutable; -- a74e0a44aa40baf4
 create function audit.tokens(p_atoms numeric, p_decimals integer) returns numeric language sql immutable; -- 6d2a31f7217f16f8
 create function identity.is_admin(p_name text) returns boolean language sql stable; -- d32f158ac29ed244
@@ -1210,6 +1211,7 @@ create view audit.settlement with (security_invoker=true); -- Every step of ever
 grant execute on function audit.events_of(text) to tollbook_reader;
 grant execute on function audit.is_readable(text) to tollbook_reader;
 grant execute on function audit.json_of(text) to tollbook_reader;
+grant execute on function audit.payments_by(text) to tollbook_reader;
 grant execute on function audit.time_of(bigint) to tollbook_reader;
 grant execute on function audit.tokens(numeric,integer) to tollbook_reader;
 grant execute on function identity.is_admin(text) to tollbook_writer;

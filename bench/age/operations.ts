@@ -134,7 +134,7 @@ export function operationsFor(limitSecs: number): readonly Operation[] {
         const transaction = hex32Of(`transaction ${someJob(subject, n)}`);
         const start = performance.now();
         const { rowCount } = await ledger.pool.query(
-          'select event.* from audit.payment cross join lateral audit.events_of(payment.quote) event where payment.transaction = $1',
+          'select event.* from audit.payments_by($1) payment cross join lateral audit.events_of(payment.quote) event',
           [transaction],
         );
         const ms = performance.now() - start;

@@ -290,4 +290,12 @@ comment on column audit.balance.credit is 'What was taken on that day, in the sa
 comment on column audit.balance.closing is 'The balance at the end of that day, in the same.';
 comment on column audit.balance.derived_to is 'The last event that the balances contain.';
 
-grant execute on function audit.is_readable, audit.json_of, audit.tokens, audit.time_of, audit.events_of to tollbook_reader;
+-- In SQL as well: the view has transactions as text, which no index has, and reads every payment for one.
+create or replace function audit.payments_by(p_transaction text) returns setof audit.payment language sql stable parallel safe as $$
+  select payment.* from tollbook.payment found join audit.payment using (seq)
+  where found.generation = (select projection.generation from tollbook.projection where projection.is_active)
+    and found.transaction = tollbook.hex_bytes(p_transaction)
+$$;
+comment on function audit.payments_by is 'The payments that a transaction has settled, which it finds by an index.';
+
+grant execute on function audit.is_readable, audit.json_of, audit.tokens, audit.time_of, audit.events_of, audit.payments_by to tollbook_reader;
