@@ -88,8 +88,9 @@ export async function readOutside(
         select stream, min(version) as lowest, max(version) as highest from tollbook.event
         where lane_id = 1 and seq > $1 and seq <= $2 group by stream having bool_or(type in (${listed(paymentTypes)}))
       ), started as (
-        select seq from tollbook.payment where generation = $4 and seq <= $1
-          and (refund_due is not null or state in ('authorized', 'settling', 'settlement_unknown'))
+        select seq from tollbook.payment where generation = $4 and seq <= $1 and refund_due is not null
+        union select seq from tollbook.payment
+        where generation = $4 and seq <= $1 and state in ('authorized', 'settling', 'settlement_unknown')
         union select seq from tollbook.payment
         where generation = $4 and settled_at - at > interval '1 day'
           and settled_at >= (select at from tollbook.event where lane_id = 1 and seq = $2)
