@@ -67,7 +67,7 @@ export const jobName = { service_id: serviceId, job_index: jobIndex };
 export const callId = z
   .int()
   .min(1)
-  .meta({ description: 'The call that the payment bought.', examples: [42] });
+  .meta({ description: 'The number of the call.', examples: [42] });
 
 export const attempt = z.int().min(1).describe('The number of the attempt, from 1.');
 

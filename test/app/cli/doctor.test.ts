@@ -129,7 +129,8 @@ test('the free space of a database on this machine is told to a superuser', asyn
 
 test('missing migrations are named with the command that runs them', async () => {
   const copy = await copyLedger();
-  await admin('delete from tollbook.migration where name = (select max(name) from tollbook.migration)', copy);
+  // the first one: a gateway starts without those that run outside a transaction
+  await admin('delete from tollbook.migration where name = (select min(name) from tollbook.migration)', copy);
   expect(await faults({ env: { DATABASE_URL: urlFor('gateway', copy) } })).toEqual({
     code: 1,
     faults: [says('fail', 'database migrations', /^1 file of this version/, /Run `tollbook migrate`/)],

@@ -33,9 +33,9 @@ async function logView({ site }: OperatorVisit): Promise<View> {
       logPath,
       'Log',
       empty(
-        'No signed head',
-        html`The ledger is not sealed. An administrator turns this on by the table <code>[log]</code> of the
-          configuration.`,
+        'The ledger is not sealed',
+        html`So nobody can notice a later change of it. An administrator turns sealing on by the table
+          <code>[log]</code> of the configuration.`,
       ),
     );
   const { origin } = readCheckpoint(newest.note);
@@ -46,22 +46,21 @@ async function logView({ site }: OperatorVisit): Promise<View> {
   );
   const published =
     anchors.length === 0
-      ? 'No head is published elsewhere, so nobody outside can notice a change of this database: an administrator can configure an anchor.'
+      ? 'No copy of it is kept outside this server yet: an administrator can set that up (an anchor).'
       : '';
   const sealed =
     unsealed.count === 0
-      ? `All ${withThousands(newest.size)} events are sealed by signed heads. ${published}`
+      ? `All ${withThousands(newest.size)} events are sealed: whoever keeps a copy of the newest signed state can notice any change. ${published}`
       : `${withThousands(newest.size)} events are sealed; the newest ${withThousands(unsealed.count)} are not yet. ${published}`;
   const body = html`${noticeOf({ tone: anchors.length === 0 ? 'plain' : 'good', text: sealed })}
-    <section class="sheet">
-      <h2>Newest signed head of ${origin}</h2>
-      <p class="hint">The checkpoint that anchors and verifiers read.</p>
-      <pre class="code" tabindex="0">${newest.note}</pre>
-      ${copyButton(newest.note, 'the checkpoint')}
-    </section>
     ${anchors.length > 0 && html`<section class="sheet">${table('Anchors', anchorColumns, anchors)}</section>`}
     <details class="sheet">
-      <summary>The last heads</summary>
+      <summary>The newest signed state of ${origin}, as verifiers read it</summary>
+      <pre class="code" tabindex="0">${newest.note}</pre>
+      ${copyButton(newest.note, 'the signed state')}
+    </details>
+    <details class="sheet">
+      <summary>The last signed states</summary>
       ${table('Size of the log and root of its tree', headColumns, await latestHeads(pool, origin, shownHeads))}
     </details>`;
   return booksView(site, logPath, 'Log', body);

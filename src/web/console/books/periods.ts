@@ -241,7 +241,7 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
         ],
         ['Open items', openItemsText(open)],
         ['Head of the log', html`${count(head.size)} events of ${head.origin}`],
-        ['SHA-256 of the report', shortId(data.report_sha256, 'the hash of the report')],
+        ['SHA-256 of the report', shortId(plainHex(data.report_sha256), 'the hash of the report')],
       ])}
     </section>
     ${stored ? await balancesOfReport(visit, stored.report) : noticeOf({ tone: 'warn', text: 'The report of this close is not stored here, so its balances are not known.' })}
@@ -250,12 +250,17 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
       ${mayAct && downloads(closed.period)}
       <details>
         <summary>SHA-256 as closed</summary>
-        ${factList(Object.entries(data.exports).map(([format, sha256]) => [format, html`<code class="hash">${sha256}</code>`]))}
+        ${factList(Object.entries(data.exports).map(([format, sha256]) => [format, html`<code class="hash">${plainHex(sha256)}</code>`]))}
       </details>
     </section>
     ${mayAct && !reopening && movesOf(visit, closed)}`;
   const parts = { heading: nameShown(closed.period), beside: stateBadge(closed), mistake };
   return booksView(site, periodsPath, nameOf(closed.period), body, parts);
+}
+
+/** As `sha256sum` prints it. */
+function plainHex(hash: string): string {
+  return hash.replace(/^0x/, '');
 }
 
 /** The closes without a review, and who can review them. */

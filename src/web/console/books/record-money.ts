@@ -158,8 +158,9 @@ export function moneyForm(visit: OperatorVisit, page: string, { kinds, given, ty
   const ofSweep = html`<div class="choices one field of-sweep">
     <label
       ><input type="checkbox" name="no_refund" value="yes" />
-      <span>It is not a refund, although its recipient is owed one of at most this amount</span></label
+      <span>This is not the refund that is due to its recipient</span></label
     >
+    <span class="hint">Tick it only if the gateway says that this much or more is due to the recipient.</span>
   </div>`;
   const ofTransfer = html`<div class="of-returned">
       ${field({

@@ -45,7 +45,13 @@ async function outboxView(visit: OperatorVisit): Promise<View> {
   const body = html`${isSaid && notices.said} ${filterForm(query, context)}
   ${
     shown.length === 0
-      ? empty(isChosen ? 'No such call' : 'No call is open', 'Every call was completed, or was given up.')
+      ? empty(
+          isChosen ? 'No such call' : 'No call is open',
+          isChosen
+            ? 'Choose another state or another runner.'
+            : html`No call waits for a runner, and none is with one. Those that were not delivered are among
+                the <a href="/console/calls/dead">dead letters</a>.`,
+        )
       : tableSheet('Calls that have not ended, the oldest first', columns(visit), shown)
   }
   ${pageLinks(path, 'after', { isFirst: after === undefined, next }, ['The oldest', 'Newer'], filters)}`;
@@ -63,7 +69,7 @@ function servicesOf(query: URLSearchParams, { config }: JobsContext): readonly n
 function filterForm(query: URLSearchParams, { config }: JobsContext): Html {
   const names = config.runners.map(({ name }) => name);
   return html`<form method="get" action="${path}" class="filters">
-    ${selectField({ label: 'Place', name: 'place', values: outboxPlaces, value: query.get('place'), any: 'any', texts: placeNames })}
+    ${selectField({ label: 'State', name: 'place', values: outboxPlaces, value: query.get('place'), any: 'any', texts: placeNames })}
     ${selectField({ label: 'Runner', name: 'runner', values: names, value: query.get('runner'), any: 'any' })}
     <button>Show</button>
   </form>`;
@@ -72,7 +78,7 @@ function filterForm(query: URLSearchParams, { config }: JobsContext): Html {
 const columns = ({ site }: OperatorVisit): Column<OutboxCall>[] => [
   { label: 'Call', cell: callLink },
   { label: 'Job', cell: (row) => jobName(site, row) },
-  { label: 'Place', cell: ({ place }) => badge(placeNames[place], place === 'later' ? 'warn' : 'plain') },
+  { label: 'State', cell: ({ place }) => badge(placeNames[place], place === 'later' ? 'warn' : 'plain') },
   {
     label: 'Until or since',
     cell: ({ place, dueAt }) => html`${untilWords[place]} ${time(dueAt)}`,

@@ -85,7 +85,14 @@ export function offerWallets(form, wallets) {
 
 /** Ends that the caller gets. */
 const paid = ['completed', 'accepted'];
-const tones = { completed: 'good', accepted: 'good', ended: 'bad', stopped: 'warn', busy: 'warn' };
+const tones = {
+  completed: 'good',
+  accepted: 'good',
+  ended: 'bad',
+  stopped: 'warn',
+  busy: 'warn',
+  waiting: 'warn',
+};
 const marks = { active: 'under way', waiting: 'waiting', done: 'done', failed: 'failed' };
 
 /** An address or a transaction by its ends; one within a sentence is to be compared, so it stays whole. */
@@ -102,6 +109,11 @@ function mark(item, state, text) {
 export function stepsOf(place) {
   const list = place.querySelector('[data-steps]');
   const outcome = place.querySelector('[data-outcome]');
+  const say = ({ kind, text = '' }, more) => {
+    outcome.hidden = false;
+    outcome.className = `notice ${tones[kind]}`;
+    outcome.replaceChildren(more ?? text);
+  };
   return {
     begin() {
       list.hidden = false;
@@ -113,12 +125,12 @@ export function stepsOf(place) {
       // the steps that a continued payment has finished
       for (let before = item.previousElementSibling; before; before = before.previousElementSibling)
         if (before.dataset.state !== 'done') mark(before, 'done', '');
-      mark(item, state, text);
+      // money whose outcome is unknown: said where outcomes are
+      const isUnknown = step === 'send' && state === 'waiting';
+      mark(item, state, isUnknown ? '' : text);
+      outcome.hidden = !isUnknown;
+      if (isUnknown) say({ kind: 'waiting', text });
     },
-    end({ kind, text = '' }, more) {
-      outcome.hidden = false;
-      outcome.className = `notice ${tones[kind]}`;
-      outcome.replaceChildren(more ?? text);
-    },
+    end: say,
   };
 }

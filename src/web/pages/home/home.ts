@@ -89,8 +89,8 @@ function welcome(visit: Visit): View {
   const body = html`<div class="hero">
       <h1>${headline(offers)}</h1>
       <p class="lead">
-        ${hasCalls && 'A wallet pays for each call, without an account. What is refused is never charged. '}
-        ${hasModels && 'Every model has the same address, and the API that your tools know. You pay from a balance, and see what each request cost.'}
+        ${hasCalls && `${hasModels ? 'Jobs and paid APIs: a' : 'A'} wallet pays for each call, without an account. What is refused is never charged. `}
+        ${hasModels && `${hasCalls ? 'Models: every one' : 'Every model'} has the same address, and the API that your tools know. You sign up, pay from a balance, and see what each request cost.`}
       </p>
       <p class="actions">
         ${hasModels && html`<a class="button" href="/sign-up">Sign up</a><a class="button plain" href="/try">Try a model</a>`}${

@@ -40,13 +40,13 @@ export function offerSections(visit: Visit, { jobs, routes, models }: Offers): H
     context &&
     html`${section(
       'Jobs',
-      html`A wallet pays for each call. These commands show the price, and charge nothing; where one says
-        <code>@input</code>, put your input into the file <code>input</code> first.`,
+      html`These commands show the price, and charge nothing; where one says <code>@input</code>, put your
+        input into the file <code>input</code> first.`,
       jobs,
       jobItem(context),
       '/jobs',
     )}
-    ${section('Paid APIs', 'A wallet pays for each request. These commands show the price, and charge nothing.', routes, jobItem(context), '/jobs')}`
+    ${section('Paid APIs', 'These commands show the price, and charge nothing.', routes, jobItem(context), '/jobs')}`
   }
   ${chat && section('Models', html`You pay for them from your credit, with a key in the variable <code>TOLLBOOK_KEY</code>. Free models cost nothing.`, models, modelItem(chat.settings, site.publicUrl()), '/v1/models')}`;
 }

@@ -83,7 +83,7 @@ export const endings: Readonly<
     'The client left before the end. The cost is that of the prompt and of what was written until then.',
   ],
   recovered: [
-    'charged in full',
+    'cost not recorded',
     'warn',
     'The gateway stopped before it recorded the cost, so the whole amount held was charged.',
   ],
@@ -96,7 +96,7 @@ const headlines: Readonly<Record<Generation['status'], string>> = {
   completed: 'was answered',
   cut: 'was answered in part',
   client_left: 'was stopped by its client',
-  recovered: 'was charged in full',
+  recovered: 'was charged the amount held',
   failed: 'failed, free of charge',
 };
 
