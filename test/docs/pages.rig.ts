@@ -58,8 +58,9 @@ const excluded = shells.flatMap(({ file, notRun }) =>
 // oxlint-disable-next-line vitest/no-disabled-tests -- the page says why these cannot run, and the report repeats it
 test.skip.each(excluded)('NOT RUN in $file, $reason: $first', () => expect.unreachable());
 
+// those of an auditor are asked by audit.test.ts, with values in place of their names
 const queries = pages.flatMap(({ file, blocks }) =>
-  blocks
+  (file === 'docs/finance/audit.md' ? [] : blocks)
     .filter(({ language, notRun }) => language === 'sql' && notRun === undefined)
     .map(({ text }) => ({ file, text })),
 );

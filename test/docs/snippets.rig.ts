@@ -28,10 +28,12 @@ function secretOf(key: string, at: number): string {
   return key.endsWith('_url') ? `https://hooks.example/${secret}` : secret;
 }
 
-/** Tables are merged; everything else of a snippet replaces what the example has. Mails go to a server or into a folder. */
+/** Tables are merged; everything else of a snippet replaces what the example has. Mails go to a server or into a folder; there is one facilitator or a list. */
 function merge(example: TomlTable, snippet: TomlTable): TomlTable {
   const merged = { ...example };
   if ('smtp_url' in snippet) delete merged['mail_dir'];
+  if ('facilitators' in snippet)
+    for (const key of ['facilitator_url', 'facilitator_token']) delete merged[key];
   for (const [key, value] of Object.entries(snippet)) {
     const present = merged[key];
     merged[key] = isTable(value) && isTable(present) ? merge(present, value) : value;

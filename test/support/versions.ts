@@ -3,6 +3,7 @@ import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { childEnvironment } from './child-environment.ts';
 import { packageEnvironment } from './installed.ts';
+import { npmVariables } from './npm.ts';
 import { type Program, spawnProgram, temporaryFolder } from './program.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -49,7 +50,11 @@ export function checkOut(commit: string): Version {
   execFileSync('tar', ['-x', '-C', dir], { input: archive, env: packageEnvironment() });
   if (dependenciesOf(dir) === dependenciesOf(root))
     symlinkSync(path.join(root, 'node_modules'), path.join(dir, 'node_modules'));
-  else execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: dir, env: childEnvironment() });
+  else
+    execFileSync('npm', ['ci', '--no-audit', '--no-fund'], {
+      cwd: dir,
+      env: { ...childEnvironment(), ...npmVariables },
+    });
   const entry = ['src/app/cli/tollbook.ts', 'src/cli/tollbook.ts'].find((file) =>
     existsSync(path.join(dir, file)),
   );

@@ -58,7 +58,12 @@ export const plants: readonly Plant[] = [
       const { digest, booked } = field.sale(field.delivered);
       const fault = await field.seqOf(digest, 'payment_settled');
       await field.rewrite(fault, `"amount":"${booked.atoms}"`, `"amount":"${booked.atoms + 1n}"`);
-      return { fault, items: [`amount_mismatch ${digest}`], rows: ['posting', 'posting'], checkpoint: true };
+      return {
+        fault,
+        items: [`amount_mismatch ${digest}`],
+        rows: ['posting', 'posting', 'open_item'],
+        checkpoint: true,
+      };
     },
   },
   {
