@@ -88,18 +88,7 @@ max_timeout_secs = ${terms.maxTimeoutSecs}
 ${limits}
 max_outstanding_calls = 100_000_000
 
-[[networks]]
-id = "${terms.network}"
-rpc_url = "${facilitatorUrl}/rpc"
-
-[[accepted_tokens]]
-network = "${terms.network}"
-asset = "${terms.asset}"
-symbol = "${terms.symbol}"
-decimals = ${terms.decimals}
-pay_to = "${terms.payTo}"
-eip712_name = "${terms.eip712.name}"
-eip712_version = "${terms.eip712.version}"
+${tokenTables(facilitatorUrl)}
 
 [job_prices.1]
 0 = "${terms.priceWei}"
@@ -111,4 +100,20 @@ services = [1]
 mode = "lease"
 token = "file:${quoteKeyFile}"
 `;
+}
+
+/** The token of all benches, on the chain whose RPC is the stub's. */
+export function tokenTables(facilitatorUrl: string): string {
+  return `[[networks]]
+id = "${terms.network}"
+rpc_url = "${facilitatorUrl}/rpc"
+
+[[accepted_tokens]]
+network = "${terms.network}"
+asset = "${terms.asset}"
+symbol = "${terms.symbol}"
+decimals = ${terms.decimals}
+pay_to = "${terms.payTo}"
+eip712_name = "${terms.eip712.name}"
+eip712_version = "${terms.eip712.version}"`;
 }

@@ -9,6 +9,7 @@ import { openDatabase } from '../../src/ledger/store/database.ts';
 import type { Lane } from '../../src/ledger/store/lane.ts';
 import type { Ledger } from '../ledger.ts';
 import { signer } from '../log-load.ts';
+import { tokenTables } from '../payment-targets.ts';
 import { terms } from '../terms.ts';
 import { startTollbook, type TollbookProcess } from '../tollbook.ts';
 import { logSeed } from './keys.ts';
@@ -81,18 +82,7 @@ secret = "env:IDENTITY_SECRET"
 [pages]
 [console]
 
-[[networks]]
-id = "${terms.network}"
-rpc_url = "${facilitatorUrl}/rpc"
-
-[[accepted_tokens]]
-network = "${terms.network}"
-asset = "${terms.asset}"
-symbol = "${terms.symbol}"
-decimals = ${terms.decimals}
-pay_to = "${terms.payTo}"
-eip712_name = "${terms.eip712.name}"
-eip712_version = "${terms.eip712.version}"
+${tokenTables(facilitatorUrl)}
 
 [job_prices.1]
 0 = "${terms.priceWei}"

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { eventDescriptors, eventTypes } from '../../ledger/rules/event.ts';
+import type { LedgerPart } from '../../ledger/store/export.ts';
 import type { RowSnapshot } from '../../ledger/store/stored-rows.ts';
 
 /** The types of single events: those that count until others replace them, and those that move money once. All others are of payments. */
@@ -28,30 +29,6 @@ const changing = [
 export const rareTypes = [...changing, ...moving, ...standing];
 
 const listed = (types: readonly string[]): string => types.map((type) => `'${type}'`).join(', ');
-
-/** A part of the ledger: the events after `after` up to `last`. */
-export interface LedgerPart {
-  readonly after: number;
-  readonly last: number;
-}
-
-/** The first event that was recorded at a time or later: its `seq`, or one more than the last event's. */
-export async function firstSeqSince({ client, head }: RowSnapshot, at: string): Promise<number> {
-  // times never go back in the ledger
-  let [low, high] = [0, head + 1];
-  while (low + 1 < high) {
-    const middle = (low + high) >> 1;
-    const { rows } = await client.query<{ seq: number; is_since: boolean }>({
-      name: 'event_since',
-      text: `select seq, at >= $2::timestamptz as is_since from tollbook.event where lane_id = 1 and seq >= $1 order by seq limit 1`,
-      values: [middle, at],
-    });
-    const [found] = rows;
-    if (!found || found.is_since) high = middle;
-    else low = found.seq;
-  }
-  return high;
-}
 
 /** The time of an event, RFC 3339; undefined if there is no such event. */
 export async function timeOf({ client }: RowSnapshot, seq: number): Promise<string | undefined> {
@@ -133,43 +110,6 @@ export async function readSingles(
     [after, last, size, payoutsUntil],
   );
   return rows.map(({ seq }) => seq);
-}
-
-/** What the books had on an account. */
-export interface StoredBalance {
-  readonly account: string;
-  /** The key of its commodity. */
-  readonly commodity: string;
-  /** Debits less credits, as decimal text. */
-  readonly atoms: string;
-}
-
-/**
- * The books' accounts for tokens after the last event of a part: the sums of the days before `day`, and the postings of the
- * part, which begins with that day.
- */
-export async function readTokenBalances(
-  { client, generation }: RowSnapshot,
-  day: string,
-  { after, last }: LedgerPart,
-): Promise<StoredBalance[]> {
-  const { rows } = await client.query<StoredBalance>(
-    `with held as materialized (
-        select id, name from tollbook.book_account where generation = $1 and name ~ '^Assets:(Chain|Unconfirmed|Treasury):'
-      ), moved as (
-        select account, commodity, debits - credits as atoms from tollbook.balance_day
-        where generation = $1 and account = any (array(select id from held)) and day < $2::date
-        union all select side.account, commodity, side.atoms from tollbook.posting
-        cross join lateral (values (debit, atoms), (credit, -atoms)) side(account, atoms)
-        where generation = $1 and seq > $3 and seq <= $4
-      )
-      select held.name as account, commodity.key as commodity, sum(moved.atoms)::text as atoms
-      from moved join held on held.id = moved.account
-      join tollbook.book_commodity commodity on commodity.generation = $1 and commodity.id = moved.commodity
-      group by 1, 2`,
-    [generation, day, after, last],
-  );
-  return rows;
 }
 
 /** A leaf, and its place in the ledger. */

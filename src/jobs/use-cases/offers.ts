@@ -1,8 +1,9 @@
 import { schemes } from '../../payments/rules/schemes/schemes.ts';
 import type { SettlementOption } from '../../payments/rules/quote.ts';
 import { type AcceptedToken, tokenName } from '../../base/values/token.ts';
-import type { SupportedAnswer, SupportedKind } from '../../payments/peers/facilitator/facilitator.ts';
+import type { SupportedAnswer } from '../../payments/peers/facilitator/facilitator.ts';
 import type { Facilitators } from '../../payments/peers/facilitator/facilitators.ts';
+import { isAmong, type SupportedKind } from '../../payments/rules/supported-kinds.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { JobsConfig } from '../../base/config/config.ts';
 
@@ -39,7 +40,7 @@ export function createOffers(
   wrongTokens: () => ReadonlySet<string> = () => noTokens,
   unratedTokens: () => ReadonlySet<string> = () => noTokens,
 ) {
-  let settled: ReadonlySet<string> | undefined;
+  let settled: readonly SupportedKind[] | undefined;
   let withdrawn = new Set<string>();
   let wrong = wrongTokens();
   let unrated = unratedTokens();
@@ -49,7 +50,7 @@ export function createOffers(
   /** Whether a facilitator settles such payments, by version 2 of x402. */
   const isSettled = ({ network, transferMethod }: Payable): boolean => {
     const { x402Scheme } = schemes[transferMethod];
-    return !settled || settled.has(`${x402Scheme} ${network}`) || settled.has(`${x402Scheme} eip155:*`);
+    return !settled || isAmong(settled, { scheme: x402Scheme, network });
   };
 
   /** Whether the token's contract contradicts the configuration: then no payment in it is started. */
@@ -91,10 +92,8 @@ export function createOffers(
     },
     /** Applies the facilitators' answer. Logs each token once when it leaves the offers, and when it returns. */
     follow(kinds: readonly SupportedKind[], tokens: readonly AcceptedToken[]): void {
-      const kindsV2 = kinds.filter(({ x402Version }) => x402Version === 2);
-      const pairs = new Set(kindsV2.map(({ scheme, network }) => `${scheme} ${network}`));
-      if (!settled || pairs.symmetricDifference(settled).size > 0) {
-        settled = pairs;
+      if (!settled || namesOf(kinds).symmetricDifference(namesOf(settled)).size > 0) {
+        settled = kinds;
         lists = new WeakMap();
       }
       const before = withdrawn;
@@ -108,6 +107,12 @@ export function createOffers(
       }
     },
   };
+}
+
+/** Those of version 2. */
+function namesOf(kinds: readonly SupportedKind[]): Set<string> {
+  const kindsV2 = kinds.filter(({ x402Version }) => x402Version === 2);
+  return new Set(kindsV2.map(({ scheme, network }) => `${scheme} ${network}`));
 }
 
 /** Asks the facilitators what they settle and updates the offers. Never throws. */

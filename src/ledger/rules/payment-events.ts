@@ -120,7 +120,7 @@ export const paymentEvents = {
       top_up_order: z.string().regex(topUpOrderForm).optional(),
       /** Its upstream is asked first; by this time, in Unix seconds, it has answered, or the process that asks is gone. */
       upstream: z.strictObject({ ends_at: count }).optional(),
-      /** Who is asked to settle it, and nobody else: its name in `[[facilitators]]`. Absent where there is only one, or it had landed. */
+      /** The only facilitator that is asked to settle it: its name in `[[facilitators]]`. Absent where there is only one, or it had landed. */
       facilitator: facilitatorName.optional(),
     }),
     transition: unpaidQuote,

@@ -98,6 +98,12 @@ export async function readPassedMoment(pool: pg.Pool): Promise<number> {
   );
 }
 
+/** A part of a ledger: the events after one, up to another. */
+export interface LedgerPart {
+  readonly after: number;
+  readonly last: number;
+}
+
 /** The last event that was recorded before a moment, in Unix milliseconds; 0 if none was. */
 export async function readLastBefore(client: Pick<pg.Pool, 'query'>, ms: number): Promise<number> {
   const { rows } = await client.query<{ seq: number }>(

@@ -206,7 +206,8 @@ function nameOf(kind: AgedKind, { quoteDigest, counterparty, stream }: Entry): s
   return (isCredit(kind) ? counterparty : (quoteDigest ?? stream)) ?? '';
 }
 
-function isCredit(kind: AgedKind): boolean {
+/** Whether an item's kind is credit: what was taken of it can be given back. */
+export function isCredit(kind: AgedKind): boolean {
   return kind === 'granted_credit' || kind === 'bought_credit';
 }
 

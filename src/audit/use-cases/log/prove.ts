@@ -165,7 +165,7 @@ export async function rootOfFirst(
 
 /**
  * The root of the first `size` events, sealed or not: from the stored hashes up to an event, and from the bytes of the events after it. So
- * whoever knows the root learns that the events after it are those of the root. Without stored hashes every event is read. Undefined if an
+ * a caller that knows the root learns that the events after it are those of the root. Without stored hashes every event is read. Undefined if an
  * event is missing.
  */
 export async function rootAfter(pool: pg.Pool, after: number, size: number): Promise<Buffer | undefined> {

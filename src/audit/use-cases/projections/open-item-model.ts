@@ -1,6 +1,5 @@
 import type pg from 'pg';
-import type { AgedItem, Lot, OpenItem } from '../../rules/bookkeeping/aging.ts';
-import { kindOf } from '../../rules/bookkeeping/aging.ts';
+import { isCredit, kindOf, type Lot, type OpenItem } from '../../rules/bookkeeping/aging.ts';
 import type { BookedStep } from '../../rules/bookkeeping/book-step.ts';
 import { type ItemVersion, itemVersions, touchedItems } from '../../rules/bookkeeping/open-item-versions.ts';
 import { isHex32 } from '../../../base/values/primitives.ts';
@@ -113,11 +112,6 @@ export function namedItem({ item, opened, closed }: ItemVersion, commodity: stri
     name: of.name,
     counterparty: of.counterparty ?? null,
     lots: lotsText(lots, of.name),
-    taken: taken.length > 0 && isKept(of) ? lotsText(taken, of.name) : null,
+    taken: taken.length > 0 && isCredit(of.kind) ? lotsText(taken, of.name) : null,
   };
-}
-
-/** Only what was taken of credit can be given back. */
-function isKept({ kind }: Pick<AgedItem, 'kind'>): boolean {
-  return kind === 'granted_credit' || kind === 'bought_credit';
 }

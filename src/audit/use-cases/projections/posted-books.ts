@@ -3,7 +3,7 @@ import { type CreditParts, isParted } from '../../../accounts/rules/credit/credi
 import { Balances, type Commodity, type Entry } from '../../../base/values/entry.ts';
 import { decodeLeaf, isUnreadable, type RecordedEvent } from '../../../ledger/rules/event.ts';
 import { type PostingRow, readBalances, readPostings } from '../../../ledger/store/book-rows.ts';
-import { countEvents } from '../../../ledger/store/export.ts';
+import { countEvents, type LedgerPart } from '../../../ledger/store/export.ts';
 import { readNext, readProjection } from '../../../ledger/store/projection.ts';
 import { readFirstEvents } from '../../../ledger/store/streams.ts';
 import { accounts } from '../../rules/bookkeeping/account.ts';
@@ -20,12 +20,6 @@ import {
 } from './book-model.ts';
 import { projectedTypes } from './project.ts';
 import { createStreamMemory, type StreamMemory } from './stream-memory.ts';
-
-/** A part of a ledger: the events after one, up to another. */
-export interface LedgerPart {
-  readonly after: number;
-  readonly last: number;
-}
 
 const eventsAtOnce = 1_000;
 const noStep: BookStep = { past: [], used: new Map(), next: [] };

@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import type { AgedItem } from '../../../audit/rules/bookkeeping/aging.ts';
-import { openPostedBooks } from '../../../audit/use-cases/projections/posted-books.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import type { OwedAmount } from '../../rules/invoices/statement.ts';
 import { ageLedger } from '../books/age-books.ts';
@@ -8,16 +7,15 @@ import { ageLedger } from '../books/age-books.ts';
 /**
  * What was owed to a customer at a moment, which the read models must have reached: the open items of the books that are theirs.
  * @param customer a wallet, or the name of a credit account
- * @param given the currency of credit, for a ledger that does not say it
+ * @param currency that of credit, for a ledger that does not say it
  * @throws ExportError if the read models have no open items yet
  */
 export async function owedBefore(
   pool: pg.Pool,
   customer: string,
   atMs: number,
-  given: string | undefined,
+  currency: string | undefined,
 ): Promise<OwedAmount[]> {
-  const currency = (await openPostedBooks(pool)).currency ?? given;
   const { rows } = await ageLedger(pool, atMs, { currency });
   const owed: OwedAmount[] = [];
   for (const row of rows) {

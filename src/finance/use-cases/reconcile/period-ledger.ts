@@ -18,23 +18,22 @@ import {
 } from '../../../base/values/log/checkpoint.ts';
 import { leafHash } from '../../../base/values/log/merkle.ts';
 import { tileWidth } from '../../../base/values/log/tiles.ts';
+import { readBalances } from '../../../ledger/store/book-rows.ts';
 import { queriesOn } from '../../../ledger/store/database.ts';
+import { type LedgerPart, readLastBefore } from '../../../ledger/store/export.ts';
 import { type RowSnapshot, withStoredRows } from '../../../ledger/store/stored-rows.ts';
 import { type BookedBalance, bookedOn, BooksAtClose } from '../../rules/reconcile/books-at-close.ts';
 import type { LedgerFacts } from '../../rules/reconcile/ledger-facts.ts';
 import { type Account, addTo, type PeriodOfTime } from '../../rules/reconcile/reconcile.ts';
 import type { PinnedLedger } from '../../rules/reconcile/report.ts';
 import {
-  firstSeqSince,
   type OutsideEvents,
   type PlacedLeaf,
   readOutside,
   readPart,
   readPlaced,
   readSingles,
-  readTokenBalances,
   reconciledTypes,
-  type LedgerPart,
   timeOf,
 } from '../../store/period-events.ts';
 import { changedMeanwhile, endOf, isNeeded, takeLeaf, tooShort } from './leaves.ts';
@@ -96,16 +95,17 @@ async function select(snapshot: RowSnapshot, { from, to }: PeriodOfTime, size: n
       'no_books',
       'the read models have no postings yet: a gateway of this version adds them, and so does `tollbook projections rebuild`. Nothing was stored',
     );
-  const firstSince = (at: string): Promise<number> => firstSeqSince(snapshot, at);
-  const after = Math.min((await firstSince(moved(from, -marginMs))) - 1, size);
-  const last = Math.min((await firstSince(moved(to, marginMs))) - 1, size);
+  const { client } = snapshot;
+  const lastBefore = (ms: number): Promise<number> => readLastBefore(client, ms);
+  const after = Math.min(await lastBefore(Date.parse(from) - marginMs), size);
+  const last = Math.min(await lastBefore(Date.parse(to) + marginMs), size);
   const part = { after, last };
   const outside = await readOutside(snapshot, part, size);
-  const payoutsUntil = (await firstSince(moved(to, payoutMarginMs))) - 1;
+  const payoutsUntil = await lastBefore(Date.parse(to) + payoutMarginMs);
   const singles = await readSingles(snapshot, part, size, payoutsUntil);
   const seqs = [...new Set([...outside.flatMap((one) => one.seqs), ...singles])].toSorted((a, b) => a - b);
   const nothing = { past: [], used: new Map(), next: [] };
-  const { state } = await readBooks(snapshot.client, snapshot.generation, nothing);
+  const { state } = await readBooks(client, snapshot.generation, nothing);
   const known = {
     ...state,
     payees: new Payees([...state.payees.list()].filter(([, since]) => since <= size)),
@@ -126,18 +126,14 @@ async function select(snapshot: RowSnapshot, { from, to }: PeriodOfTime, size: n
   };
 }
 
-function moved(at: string, byMs: number): string {
-  return new Date(Date.parse(at) + byMs).toISOString();
-}
-
 /** The books of tokens when the period began, or after the last event where that was before. */
 async function readOpening(snapshot: RowSnapshot, from: string, size: number) {
-  const first = await firstSeqSince(snapshot, from);
-  const last = Math.min(first - 1, size);
-  const at = last < first - 1 ? await timeOf(snapshot, last) : from;
+  const { client, generation } = snapshot;
+  const before = await readLastBefore(client, Date.parse(from));
+  const last = Math.min(before, size);
+  const at = last < before ? await timeOf(snapshot, last) : from;
   const day = (at ?? from).slice(0, 10);
-  const ofDay = await firstSeqSince(snapshot, `${day}T00:00:00.000Z`);
-  return readTokenBalances(snapshot, day, { after: ofDay - 1, last });
+  return readBalances(client, generation, day, await readLastBefore(client, Date.parse(day)), last);
 }
 
 /** The first event before which one of its stream is missing. */

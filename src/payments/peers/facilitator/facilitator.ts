@@ -4,6 +4,7 @@ import type { RotatingSecret } from '../../../base/values/rotating-secret.ts';
 import { type CallEnd, createCircuitBreaker, type OnCircuit, type PaymentSource } from './circuit-breaker.ts';
 import { type AuthorizeCall, authorizationHeaders, type FacilitatorCall } from './facilitator-auth.ts';
 import { createRequestAuthorization } from './request-key.ts';
+import type { SupportedKind } from '../../rules/supported-kinds.ts';
 import { jsonValue } from '../../../base/values/bounded-json.ts';
 import {
   createHttpPool,
@@ -48,12 +49,6 @@ export interface SettleOptions {
   /** The payment was sent to be settled before: a further failure does not count against the facilitator. */
   readonly isRepeated?: boolean;
   readonly source?: PaymentSource;
-}
-
-export interface SupportedKind {
-  readonly x402Version: number;
-  readonly scheme: string;
-  readonly network: string;
 }
 
 export type SupportedAnswer =

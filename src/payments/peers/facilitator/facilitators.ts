@@ -1,3 +1,4 @@
+import { isAmong, type SupportedKind } from '../../rules/supported-kinds.ts';
 import type { PaymentSource } from './circuit-breaker.ts';
 import type {
   Facilitator,
@@ -5,7 +6,6 @@ import type {
   SettleAnswer,
   SettleOptions,
   SupportedAnswer,
-  SupportedKind,
   VerifyAnswer,
 } from './facilitator.ts';
 
@@ -123,13 +123,5 @@ function settles(
   { kinds }: Member,
   { scheme, network }: { readonly scheme: unknown; readonly network: unknown },
 ): boolean {
-  return (
-    !kinds ||
-    kinds.some(
-      (kind) =>
-        kind.x402Version === 2 &&
-        kind.scheme === scheme &&
-        (kind.network === network || kind.network === 'eip155:*'),
-    )
-  );
+  return !kinds || isAmong(kinds, { scheme, network });
 }

@@ -34,7 +34,7 @@ async function logView({ site }: OperatorVisit): Promise<View> {
       'Log',
       empty(
         'The ledger is not sealed',
-        html`So nobody can notice a later change of it. An administrator turns sealing on by the table
+        html`A later change of it cannot be noticed. An administrator turns sealing on by the table
           <code>[log]</code> of the configuration.`,
       ),
     );
@@ -50,7 +50,7 @@ async function logView({ site }: OperatorVisit): Promise<View> {
       : '';
   const sealed =
     unsealed.count === 0
-      ? `All ${withThousands(newest.size)} events are sealed: whoever keeps a copy of the newest signed state can notice any change. ${published}`
+      ? `All ${withThousands(newest.size)} events are sealed: a copy of the newest signed state shows any later change. ${published}`
       : `${withThousands(newest.size)} events are sealed; the newest ${withThousands(unsealed.count)} are not yet. ${published}`;
   const body = html`${noticeOf({ tone: anchors.length === 0 ? 'plain' : 'good', text: sealed })}
     ${anchors.length > 0 && html`<section class="sheet">${table('Anchors', anchorColumns, anchors)}</section>`}

@@ -35,8 +35,8 @@ function provenView(proof: LogProof, receiptUrl: string): Html {
   const commands = `curl -s ${receiptUrl} > receipt.json
 tollbook verify --receipt receipt.json --pubkey PUBLIC_KEY`;
   return html`<p>
-      The gateway has recorded this payment in its log, and has signed the log. Whoever keeps a signed head of
-      the log can notice if the operator removes or changes the record.
+      The gateway has recorded this payment in its log, and has signed the log. Anyone who keeps a signed head
+      of the log can notice if the operator removes or changes the record.
     </p>
     ${factList([
       ['Tree size', count(proof.tree_size)],
