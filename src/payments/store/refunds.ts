@@ -257,13 +257,13 @@ async function listEvents(
   );
 }
 
-/** The operators' records of sweeps up to an event, in any order. */
+/** The operators' records of sweeps up to an event, in order. */
 export async function readSweepsUpTo(
   pool: pg.Pool,
   lastSeq: number,
 ): Promise<EventOf<'operator_sweep_recorded'>[]> {
   const events = await decoded(
-    leavesIn(queriesOn(pool)).where(isOfStreams('sweep:')).where('seq', '<=', lastSeq),
+    leavesIn(queriesOn(pool)).where(isOfStreams('sweep:')).where('seq', '<=', lastSeq).orderBy('seq'),
   );
   return events.filter((event) => event.type === 'operator_sweep_recorded');
 }

@@ -9,11 +9,12 @@ import {
 import { writeBooks } from '../../../../src/finance/use-cases/books/format.ts';
 import { type LedgerSource, openDatabaseSource } from '../../../../src/finance/use-cases/books/source.ts';
 import { anyBooks } from '../../../audit/rules/bookkeeping/any-books.ts';
+import { paidQuote } from '../../../audit/rules/bookkeeping/support.ts';
 import { rebuildProjections } from '../../../../src/audit/use-cases/projections/project.ts';
 import { appendAll, appendRefusals } from '../../../support/log.ts';
 import { allEvents } from '../../../support/invariants.ts';
 import { propertyRuns } from '../../../support/property-runs.ts';
-import type { StreamEvent } from '../../../support/synthetic-ledger.ts';
+import { type StreamEvent, sweepOf } from '../../../support/synthetic-ledger.ts';
 import { asFile, clockStartMs, ledgerOf } from './posted-ledger.ts';
 import { twoMonths } from './support.ts';
 
@@ -65,6 +66,26 @@ describe('books from postings', () => {
         );
         expect(posted).toBe(folded);
       }
+    }
+  });
+
+  test('name the sweep that was recorded first where two have the same place on a chain, as after a reorg', async () => {
+    const paid = paidQuote(1);
+    paid.start();
+    paid.settle('chain');
+    const payment = paid.events as readonly StreamEvent[];
+    const sweeps = [1, 2].map((n) => sweepOf(n, { block_number: '999999999', log_index: 4 }));
+    for (const recorded of [sweeps, sweeps.toReversed()]) {
+      const database = await ledgerOf([...payment, ...recorded]);
+      // as a large ledger's would, the planner looks for the sweeps by the names of their streams
+      await appendRefusals(database, 1_100);
+      await database.asOwner((owner) => owner.query('analyze tollbook.event'));
+      const source = await openDatabaseSource(database.pool);
+      const period = { fromMs: clockStartMs, toMs: source.nowMs };
+      const posted = await partsOf(source, period);
+      const first = recorded[0]!.event.data as { readonly transaction: string };
+      expect(posted.parts).toContainEqual(expect.objectContaining({ payoutBatch: `${first.transaction}:4` }));
+      expect(posted).toEqual(await partsOf(asFile(source), period));
     }
   });
 
