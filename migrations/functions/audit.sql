@@ -58,7 +58,7 @@ select payment.seq, payment.at, tollbook.stream_name(started.stream) as quote, p
   audit.tokens(payment.amount, payment.decimals) as amount, tollbook.hex_text(payment.payer) as payer,
   tollbook.hex_text(payment.pay_to) as pay_to, payment.state, payment.settled_at, tollbook.hex_text(payment.transaction) as transaction,
   payment.block_number, payment.call_id, case when call.status = 'completed' then call.ended_at end as delivered_at,
-  payment.refund_due, payment.refund_due_since, payment.refund_started_at, payment.refunded_at,
+  payment.refund_due, payment.refund_due_since, payment.refund_requested_at, payment.refund_started_at, payment.refunded_at,
   tollbook.hex_text(payment.refund_transaction) as refund_transaction, payment.refunded_amount as refunded_atoms,
   audit.tokens(payment.refunded_amount, payment.decimals) as refunded, payment.last_seq
 from tollbook.payment
@@ -87,6 +87,7 @@ comment on column audit.payment.call_id is 'The call that it paid for, in audit.
 comment on column audit.payment.delivered_at is 'When the call was completed. Null: it was not.';
 comment on column audit.payment.refund_due is 'Why money is owed to the payer. Null: none is.';
 comment on column audit.payment.refund_due_since is 'Since when.';
+comment on column audit.payment.refund_requested_at is 'When its payer asked for its money, while an operator has that to decide or to pay.';
 comment on column audit.payment.refund_started_at is 'When an operator started a refund that has not ended.';
 comment on column audit.payment.refunded_at is 'When the last refund was recorded.';
 comment on column audit.payment.refund_transaction is 'The transaction of that refund.';
@@ -225,7 +226,7 @@ select posting.seq, posting.leg, event.at, event.type, posting.category, debited
   commodity.name as commodity, commodity.network, commodity.asset, commodity.decimals, posting.atoms,
   audit.tokens(posting.atoms, commodity.decimals) as amount,
   case when posting.quote is not null then tollbook.stream_name(posting.quote)
-    when posting.category in ('payment', 'confirmation', 'reversal', 'delivery', 'dead_letter', 'requeue', 'refund') then tollbook.stream_name(event.stream) end as quote,
+    when posting.category in ('payment', 'confirmation', 'reversal', 'delivery', 'dead_letter', 'requeue', 'refund_grant', 'refund') then tollbook.stream_name(event.stream) end as quote,
   -- a subquery, so that only those who ask for it pay for it
   case when posting.category not in ('gas', 'gas_reversal') then (
     select coalesce(fact.refunded_to, 'account:' || fact.account_id, fact.swept_to, fact.received_from, fact.commitment, (

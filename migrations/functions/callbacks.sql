@@ -28,7 +28,7 @@ begin
   from (
     select stream, max(event.seq) as seq from event
     where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last
-      and type in ('payment_settled', 'completed', 'dead_lettered', 'refunded')
+      and type in ('payment_settled', 'completed', 'dead_lettered', 'refund_request_granted', 'refunded')
     group by stream
   ) ended
   where callback.stream = ended.stream and callback.told_seq < ended.seq;

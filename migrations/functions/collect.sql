@@ -39,7 +39,7 @@ begin
     where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last and event.type in (
       'payment_settled', 'settlement_confirmed', 'payment_recovered',
       'settlement_disproved', 'settlement_reorged', 'payer_mismatch', 'settlement_overdue', 'operator_usage_implausible',
-      'operator_payouts_postponed')
+      'operator_payouts_postponed', 'refund_requested')
   ) wanted
   cross join lateral json_to_record(case json_typeof(wanted.data) when 'object' then wanted.data else '{}' end)
     as data(network text, block_number text, call text, evidence text)

@@ -77,8 +77,8 @@ begin
       seq bigint, at timestamptz, service_id bigint, job_index bigint, network text, asset text,
       symbol text, decimals int, amount numeric, payer text, pay_to text, state text, transaction text,
       block_number numeric, call_id bigint, settled_at timestamptz, refunded_at timestamptz, refund_transaction text,
-      refund_due text, refund_due_since timestamptz, refund_started_at timestamptz, quote_source text, last_seq bigint,
-      refunded_amount numeric)
+      refund_due text, refund_due_since timestamptz, refund_started_at timestamptz, refund_requested_at timestamptz, quote_source text,
+      last_seq bigint, refunded_amount numeric)
   ), incoming as materialized (
     -- each row is looked up by itself, and updated at its place: a join that was planned for an empty table reads all of it
     select given.*, old.place, old.state as old_state, old.amount as old_amount, old.settled_at as old_settled_at,
@@ -138,15 +138,16 @@ begin
       block_number = i.block_number, call_id = i.call_id, settled_at = i.settled_at, last_seq = i.last_seq,
       refunded_at = i.refunded_at, refund_transaction = hex_bytes(i.refund_transaction),
       refund_due = i.refund_due, refund_due_since = i.refund_due_since, refund_started_at = i.refund_started_at,
-      refunded_amount = i.refunded_amount
+      refund_requested_at = i.refund_requested_at, refunded_amount = i.refunded_amount
     from incoming i where payment.ctid = i.place
   )
   insert into payment (generation, seq, at, service_id, job_index, network, asset, symbol, decimals, amount,
     payer, pay_to, state, transaction, block_number, call_id, settled_at, last_seq, refunded_at, refund_transaction,
-    refund_due, refund_due_since, refund_started_at, quote_source, refunded_amount)
+    refund_due, refund_due_since, refund_started_at, refund_requested_at, quote_source, refunded_amount)
   select p_generation, seq, at, service_id, job_index, network, hex_bytes(asset), symbol, decimals,
     amount, hex_bytes(payer), hex_bytes(pay_to), state, hex_bytes(transaction), block_number, call_id, settled_at, last_seq,
-    refunded_at, hex_bytes(refund_transaction), refund_due, refund_due_since, refund_started_at, quote_source, refunded_amount
+    refunded_at, hex_bytes(refund_transaction), refund_due, refund_due_since, refund_started_at, refund_requested_at, quote_source,
+    refunded_amount
   from incoming where place is null;
   insert into account_credit as old
   select p_generation, a.* from json_to_recordset(p_accounts) as a(

@@ -21,7 +21,7 @@ $$;
 -- Deletes up to p_max rows of a kind that are older than p_life_secs; returns how many. Rows that the lane may have locked are
 -- skipped: it must not wait here.
 -- call_results: each leaves a note of when it was deleted, for its receipt.
--- callbacks: those that have nothing to send.
+-- callbacks: those that have nothing to send. refund_reasons: those that no operator has to read any more.
 -- call_bodies: those without a call, so never one that may still be delivered or requeued. failed_spends: of an account's failed
 -- exposures all but the last, which keeps it from getting exposure again; payouts that failed, from the end of their authorization.
 -- request_ids: those of operators; one with a colon is of a top-up, whose refund may come at any time.
@@ -50,6 +50,12 @@ begin
   when 'callbacks' then
     delete from callback where (stream, binding) in (
       select stream, binding from callback where created_at < cutoff and due_at is null limit p_max);
+  when 'refund_reasons' then
+    delete from refund_reason where (stream, sha256) in (
+      select stream, sha256 from refund_reason where created_at < cutoff
+        and not exists (select from payment join projection using (generation)
+          join event on event.lane_id = 1 and event.seq = payment.seq
+          where is_active and refund_requested_at is not null and event.stream = refund_reason.stream) limit p_max);
   when 'tree_heads' then
     delete from log_head where (origin, size) in (
       select origin, size from log_head where at < cutoff and not is_head_needed(origin, size, at) limit p_max);

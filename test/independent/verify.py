@@ -300,6 +300,9 @@ PAYMENT_MOVES = {
     "refund_sent": (BEGUN, None),
     "refund_not_sent": (BEGUN, None),
     "refund_abandoned": (BEGUN, None),
+    "refund_requested": ({"settled"}, None),
+    "refund_request_granted": ({"settled"}, None),
+    "refund_request_declined": ({"settled"}, None),
     "settlement_overdue": ({"settling", "settlement_unknown"}, None),
     "operator_settlement_resolved": ({"settling", "settlement_unknown"}, None),
 }
@@ -642,7 +645,7 @@ class Ledger:
             payment = mine[waiting[0]]
             if payment.get("was_enqueued", False) != (kind == "enqueued_again"):
                 raise Wrong("a call is enqueued once, and again only after it was taken back")
-            payment.update(call="enqueued", call_id=data["call_id"], was_enqueued=True)
+            payment.update(call="enqueued", call_id=data["call_id"], was_enqueued=True, failure=None)
             self.take_credentials(waiting[0])
         elif kind in CALL_MOVES:
             before, after = CALL_MOVES[kind]
@@ -652,6 +655,13 @@ class Ledger:
             if kind == "operator_requeued" and (found[0]["refunded"] or found[0].get("refunding")):
                 raise Wrong("a call was requeued although its payment was refunded, or its refund is started")
             found[0]["call"] = after or found[0]["call"]
+            if kind in ("operator_requeued", "delivery_failed"):
+                found[0]["failure"] = "attempt" if kind == "delivery_failed" else None
+            if kind == "completed":
+                found[0]["failure"] = "answer" if data.get("http_status", 0) >= 400 else None
+                # delivered after it was asked for: nothing is left to decide
+                if found[0].get("request") != "declined":
+                    found[0]["request"] = None
         elif kind == "operator_sweep_recorded":
             if version != 1 or stream != f"sweep:{data['network'].split(':')[1]}:{data['transaction']}:{data['log_index']}":
                 raise Wrong("a sweep must be the only event of the stream named after its transfer")
@@ -805,6 +815,7 @@ class Ledger:
                 raise Wrong("a payment that is not settled was refunded, and no refund of it was started")
             if started and (started["amount"], started["refund_to"]) != (data["amount"], data["refunded_to"]):
                 raise Wrong("another refund than the one that is started was recorded")
+        self.move_request(kind, payment)
         self.move_refund(kind, data, payment)
         payment["status"] = after or payment["status"]
         if data.get("call") == "withdrawn":
@@ -821,11 +832,28 @@ class Ledger:
             for transfer in [t for t, s in self.transfers.items() if s == stream and t[:2] == (data["network"], data["transaction"])]:
                 del self.transfers[transfer]
 
+    def move_request(self, kind, payment):
+        """A payer asks for the refund of a call that failed; an operator decides where it is not due anyway."""
+        call, request = payment["call"], payment.get("request")
+        if kind == "refund_requested":
+            is_owed = payment.get("waits") is not False if call is None else call in ("dead_lettered", "given_up")
+            if request or payment["refunded"] >= int(payment["amount"]):
+                raise Wrong("a refund is asked for twice, or after it was made")
+            if not is_owed and payment.get("failure") != ("answer" if call == "completed" else "attempt"):
+                raise Wrong("a refund is asked for of a call that has not failed")
+            payment["request"] = "open"
+        elif kind in ("refund_request_granted", "refund_request_declined"):
+            decidable = ("completed", "given_up") if kind == "refund_request_granted" else ("completed", "enqueued", "delivered")
+            if request != "open" or call not in decidable:
+                raise Wrong(f"{kind}, but no request waits for that decision")
+            payment["request"] = "granted" if kind == "refund_request_granted" else "declined"
+
     def move_refund(self, kind, data, payment):
         """Between the start of a refund and its end nothing is delivered; the chain ends it, or two persons."""
         started = payment.get("refunding")
         if kind == "refund_started":
-            if started or payment["call"] not in (None, "dead_lettered", "given_up"):
+            is_granted = payment["call"] == "completed" and payment.get("request") == "granted"
+            if started or (payment["call"] not in (None, "dead_lettered", "given_up") and not is_granted):
                 raise Wrong("a refund is started beside another one, or beside a call that may be delivered")
             if payment["call"] is None and payment.get("waits") is False:
                 raise Wrong("a refund is started although its payer has asked for delivery")

@@ -2,6 +2,7 @@ import { expireCredit } from './credit/credit.ts';
 import { findAccount } from '../store/credit.ts';
 import { accountNameOf, findSessionsOf, findUser, findUserIds, openUserAccount } from '../store/identity.ts';
 import { eraseCallbacks } from '../../calls/store/callbacks.ts';
+import { eraseRefundReasons } from '../../payments/store/refund-requests.ts';
 import { eraseResults, eraseUserData, findWalletsOf, isAccountClosed } from '../store/user-erasure.ts';
 import { endUserSessions, pruneSessions } from './sessions.ts';
 import { subjectsOf } from './sign-in-limits.ts';
@@ -127,6 +128,7 @@ async function deleteRows(
     resultsDeleted += deleted;
   }
   while ((await eraseCallbacks(pool, wallets, rowsAtOnce)) === rowsAtOnce);
+  while ((await eraseRefundReasons(pool, wallets, rowsAtOnce)) === rowsAtOnce);
   const subjects = [...subjectsOf(email), ...wallets.map((address) => `siwe:${address}`)];
   do {
     await endUserSessions(ledger, await findSessionsOf(pool, userId));

@@ -20,6 +20,8 @@ import {
   receiptQuery,
   receiptToken,
   receiptTokenBody,
+  refundRequestBody,
+  requestedRefund,
 } from '../../jobs/http/schemas/receipt.ts';
 import { walletQuery, walletReceipts } from '../../jobs/http/schemas/wallet.ts';
 import { ifNoneMatch, notModified, operations } from './operation.ts';
@@ -350,6 +352,28 @@ alone: the caller is then asserted without proof.`,
     body: { schema: receiptTokenBody },
     answers: [tokenAnswer],
     refusals: tokenRefusals,
+  },
+  'POST /x402/receipts/{quote_digest}/refund-request': {
+    id: 'requestRefund',
+    summary: 'Asks for the refund of a payment, for its payer',
+    description:
+      'Of a call that was not delivered, whose attempts fail, or of a route whose answer has a status of 400 or above. The payer signs its reason: EIP-712, domain `{name: "Tollbook", version: "1", chainId}`, type `RefundRequest(address asset,bytes32 paymentNonce,bytes32 quoteDigest,string reason)`. An operator decides where the refund is not due anyway; the receipt shows it. One request counts for each payment, and the same one again changes nothing.',
+    body: { schema: refundRequestBody },
+    answers: [{ status: 200, description: 'The request is on record.', schema: requestedRefund }],
+    refusals: [
+      'invalid_request',
+      'invalid_payer_signature',
+      'receipt_not_found',
+      'refund_not_failed',
+      'refund_delivered',
+      'refunded_before',
+      'refund_requested_before',
+      'body_too_large',
+      'rate_limited',
+      'internal_error',
+      'ledger_unavailable',
+      'payer_signature_unchecked',
+    ],
   },
   'POST /x402/receipts/token': {
     id: 'getReceiptTokenOfPayment',

@@ -26,6 +26,10 @@ interface Payment {
   isGivenUp?: boolean;
   /** The account that its order names for the credit. */
   creditFor?: number;
+  /** What its payer has asked for, and what an operator said; undefined once the call is delivered after that. */
+  refundRequest?: 'open' | 'granted' | 'declined' | undefined;
+  /** What went wrong with its call, which its payer may want refunded. */
+  failure?: 'attempt' | 'answer' | undefined;
   /** Of a recovered payment: whether its payer has signed for a request. */
   redelivery?: 'not_requested' | 'requested';
 }
@@ -237,7 +241,7 @@ export class QuoteCheck {
     if (event.type === 'payment_settled' && event.data.amount !== payment.amount)
       return `it settles ${event.data.amount} atoms, but ${payment.amount} were signed`;
     if (event.type === 'refunded') return refund(payment, event.data);
-    const misstep = moveRefund(payment, event);
+    const misstep = moveRequest(payment, event) ?? moveRefund(payment, event);
     if (misstep !== undefined) return misstep;
     if (to) payment.status = to;
     if (
@@ -267,6 +271,7 @@ export class QuoteCheck {
       return payment.wasEnqueued ? 'its call was enqueued before' : 'its call was never enqueued before';
     payment.wasEnqueued = true;
     payment.isGivenUp = false;
+    payment.failure = undefined;
     payment.call = 'enqueued';
     payment.callId = call_id;
     this.enqueued = payment.name;
@@ -285,6 +290,12 @@ export class QuoteCheck {
     if (event.type === 'operator_requeued' && payment.refunding)
       return 'its refund is started, so the call is not delivered';
     if (event.type === 'operator_discarded') payment.isGivenUp = true;
+    if (event.type === 'operator_requeued') payment.failure = undefined;
+    if (event.type === 'delivery_failed') payment.failure = 'attempt';
+    if (event.type === 'completed') {
+      payment.failure = (event.data.http_status ?? 0) >= 400 ? 'answer' : undefined;
+      if (payment.refundRequest !== 'declined') payment.refundRequest = undefined;
+    }
     if (to) payment.call = to;
     return undefined;
   }
@@ -307,6 +318,34 @@ function refund(payment: Payment, data: EventData<'refunded'>): string | undefin
   return undefined;
 }
 
+/** Applies what a payer asks for, and what an operator says. */
+function moveRequest(payment: Payment, { type }: LedgerEvent): string | undefined {
+  const { call, failure, refundRequest, redelivery, isGivenUp } = payment;
+  switch (type) {
+    case 'refund_requested': {
+      const isOwed = call === 'none' ? redelivery !== 'requested' : call === 'dead_lettered';
+      if (refundRequest) return 'its payer has asked for a refund before';
+      if (payment.refundedAtoms >= BigInt(payment.amount)) return 'the whole payment was refunded before';
+      if (!isOwed && failure !== (call === 'completed' ? 'answer' : 'attempt'))
+        return `the call is ${call} and has not failed, so no refund of it is asked for`;
+      payment.refundRequest = 'open';
+      return undefined;
+    }
+    case 'refund_request_granted':
+    case 'refund_request_declined': {
+      if (refundRequest !== 'open') return 'no request of its payer waits for a decision';
+      if (call === 'none' || (call === 'dead_lettered' && !isGivenUp))
+        return 'its refund is due, so there is nothing to decide';
+      if (call !== 'completed' && (type === 'refund_request_granted') !== (isGivenUp === true))
+        return isGivenUp ? 'the call was given up' : 'the call may still be delivered';
+      payment.refundRequest = type === 'refund_request_granted' ? 'granted' : 'declined';
+      return undefined;
+    }
+    default:
+      return undefined;
+  }
+}
+
 /** Applies a step of a refund before it is recorded. Nothing is delivered between its start and its end. */
 function moveRefund(payment: Payment, event: LedgerEvent): string | undefined {
   const { refunding } = payment;
@@ -314,7 +353,8 @@ function moveRefund(payment: Payment, event: LedgerEvent): string | undefined {
     const { amount, refund_to: to, payer, sender, sender_nonce: nonce } = event.data;
     const remaining = BigInt(payment.amount) - payment.refundedAtoms;
     if (refunding) return 'another refund of this payment is started';
-    if (payment.call !== 'none' && payment.call !== 'dead_lettered')
+    const isGranted = payment.call === 'completed' && payment.refundRequest === 'granted';
+    if (payment.call !== 'none' && payment.call !== 'dead_lettered' && !isGranted)
       return `the call is ${payment.call}, so no refund of its payment is started`;
     if (payment.call === 'none' && payment.redelivery === 'requested')
       return 'its payer has asked for delivery, so no refund is started';

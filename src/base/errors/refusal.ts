@@ -38,7 +38,7 @@ export const refusals = {
       'The message is not valid for this gateway now, or its signature is not by its address. Request a new nonce and sign again.',
     payer_signature_required:
       "The token of this receipt is given for the payer's signature over a challenge. Sign `typed_data`, and send the request again with it.",
-    invalid_payer_signature: "The signature is not the payer's over this challenge.",
+    invalid_payer_signature: "The signature is not the payer's over this request.",
     invalid_receipt_token: 'The token does not belong to this receipt.',
   }),
   ...withStatus(402, {
@@ -116,6 +116,13 @@ export const refusals = {
     account_full: 'The account would exceed the maximum credit. Nothing was granted.',
     webhook_id_conflict:
       'A webhook with this webhook-id and another body has made a call. No other one was made.',
+    refund_not_failed:
+      'The call is under way, and no attempt has failed: no refund was asked for. Wait for its end: if it is not delivered, its refund is due without a request.',
+    refund_delivered:
+      'The call was delivered, so this gateway takes no request for its refund. Write to the operator.',
+    refunded_before: 'This payment was refunded, as its receipt shows. Nothing more was asked for.',
+    refund_requested_before:
+      'A refund of this payment was asked for before, with another reason. That one counts: the receipt shows what became of it.',
     lease_lost: 'This lease is no longer held. The result was discarded.',
   }),
   ...withStatus(410, {

@@ -27,6 +27,7 @@ export type Category =
   | 'delivery'
   | 'dead_letter'
   | 'requeue'
+  | 'refund_grant'
   | 'refund'
   | 'sweep'
   | 'suspense'

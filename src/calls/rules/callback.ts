@@ -14,7 +14,13 @@ export interface CallEnd {
 }
 
 /** The events that may be the end of a call. `payment_settled`: of a payment that gets no call. */
-const endTypes: ReadonlySet<string> = new Set(['payment_settled', 'completed', 'dead_lettered', 'refunded']);
+const endTypes: ReadonlySet<string> = new Set([
+  'payment_settled',
+  'completed',
+  'dead_lettered',
+  'refund_request_granted',
+  'refunded',
+]);
 
 /** The present end of the payment for a request; undefined while it has not ended, and if it was not charged. */
 export function callEnd(
@@ -27,9 +33,9 @@ export function callEnd(
   if (!payment || !last || (payment.recovered?.redelivery ?? payment).binding !== binding) return undefined;
   const end = { seq: last.seq, at: last.at, payment };
   if (payment.isRefunded) return { ...end, state: 'refunded' };
-  if (payment.call?.status === 'completed') return { ...end, state: 'completed' };
   const reason = refundReason(payment);
-  return reason && { ...end, state: 'refund_due', reason };
+  if (reason) return { ...end, state: 'refund_due', reason };
+  return payment.call?.status === 'completed' ? { ...end, state: 'completed' } : undefined;
 }
 
 /** The message about an end: it has no result, which the receipt gives for its token. */

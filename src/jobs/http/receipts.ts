@@ -14,7 +14,14 @@ import {
 import { sendRefusal, sendInvalid } from '../../ledger/http/errors.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
 import type { WaitPlaces } from '../../base/http/wait-places.ts';
-import { paymentTokenBody, type ReceiptToken, receiptTokenBody } from './schemas/receipt.ts';
+import { type RefundRequestAnswer, requestRefund } from '../use-cases/request-refund.ts';
+import {
+  paymentTokenBody,
+  type ReceiptToken,
+  receiptTokenBody,
+  refundRequestBody,
+  type RequestedRefund,
+} from './schemas/receipt.ts';
 import { chargeFirst } from './charge.ts';
 import { receiptRoute } from './receipt.ts';
 import { walletReceiptsRoute } from './wallet-receipts.ts';
@@ -24,7 +31,8 @@ const bodyLimit = 16_384;
 
 /**
  * Receipts, and their tokens: one is in the 202; POST /x402/receipts/{quote_digest}/token, and /x402/receipts/token for a payer who
- * does not know the digest, give it for the payer's signature.
+ * does not know the digest, give it for the payer's signature. POST /x402/receipts/{quote_digest}/refund-request takes what the payer
+ * asks for.
  */
 export function receiptRoutes(current: () => JobsContext, log: LogReader | undefined, places: WaitPlaces) {
   const options = { bodyLimit, onRequest: chargeFirst(current) };
@@ -42,6 +50,19 @@ export function receiptRoutes(current: () => JobsContext, log: LogReader | undef
         const body = receiptTokenBody.safeParse(request.body ?? {});
         if (!body.success) return sendInvalid(request, reply, body.error);
         return sendAccess(context, request, reply, await openReceipt(context, digest, signedIn(body.data)));
+      },
+    );
+
+    app.post<{ Params: { quote_digest: string } }>(
+      '/x402/receipts/:quote_digest/refund-request',
+      options,
+      async (request, reply) => {
+        const context = current();
+        const digest = request.params.quote_digest.toLowerCase();
+        if (!isHex32(digest)) return sendRefusal(request, reply, 'receipt_not_found');
+        const body = refundRequestBody.safeParse(request.body ?? {});
+        if (!body.success) return sendInvalid(request, reply, body.error);
+        return sendRequested(context, request, reply, digest, await requestRefund(context, digest, body.data));
       },
     );
 
@@ -64,6 +85,24 @@ function signedIn({ signed }: z.infer<typeof receiptTokenBody>): SignedChallenge
       signature: signed.signature,
     }
   );
+}
+
+function sendRequested(
+  { publicUrl }: JobsContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  digest: Hex,
+  answer: RefundRequestAnswer,
+): FastifyReply {
+  reply.header('cache-control', 'no-store');
+  if (answer.kind === 'refused') return sendRefusal(request, reply, answer.code);
+  noteFacts(request, { quote_digest: digest });
+  const body: RequestedRefund = {
+    quote_digest: digest,
+    refund_request: answer.refundRequest,
+    receipt_url: `${publicUrl()}/x402/receipts/${digest}`,
+  };
+  return reply.send(body);
 }
 
 function sendAccess(

@@ -35,6 +35,9 @@ const sentences: { readonly [T in TypesFollowedBy<'alert'>]: (event: EventOf<T>)
   settlement_overdue({ data: { payer, age_secs, reason } }) {
     return `A payment of ${payer} has had no outcome for ${age_secs} seconds (${reason}): see \`tollbook settlements\`.`;
   },
+  refund_requested({ data: { payer } }) {
+    return `The payer ${payer} asks for a refund: see its reason, and decide, on the payment's page of the console or with \`tollbook refunds requests\`.`;
+  },
   operator_payouts_postponed({ data: { network, amount, reason } }) {
     const fault =
       reason === 'gas_too_expensive'

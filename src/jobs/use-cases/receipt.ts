@@ -10,6 +10,8 @@ import {
   type PaymentState,
   receiptState,
 } from '../../payments/rules/quote-state.ts';
+import { refundRequestState } from '../../payments/rules/refund.ts';
+import { findRefundReason } from '../../payments/store/refund-requests.ts';
 import { findProgress } from '../../calls/store/call-progress.ts';
 import { type CallResult, findDeletion } from '../../calls/store/calls.ts';
 import { readStream } from '../../ledger/store/streams.ts';
@@ -45,10 +47,32 @@ export async function readReceipt(context: ReceiptReader, digest: Hex, withResul
     ...(paid?.call ? { call_id: paid.call.callId } : {}),
     ...(paid?.settled ? { payment: paymentSummary(paid.payment, paid.settled.transaction) } : {}),
     ...(paid && paid.refunds.length > 0 ? { refunds: paid.refunds.map(refundJson) } : {}),
+    ...(await requestPart(context, digest, paid, withResult)),
     events: events.map(({ type, at }) => ({ type, at })),
     ...(withResult ? await payersPart(context, digest, paid) : nothing),
   };
   return { receipt, version: state.version };
+}
+
+async function requestPart(
+  { db }: Pick<ReceiptReader, 'db'>,
+  digest: Hex,
+  paid: PaymentState | undefined,
+  isOpened: boolean,
+) {
+  const refundRequest = paid && requestJson(paid, isOpened);
+  const sha256 = isOpened ? paid?.refundRequest?.reasonSha256 : undefined;
+  const reason = sha256 === undefined ? undefined : await findRefundReason(db, digest, sha256);
+  return refundRequest && { refund_request: { ...refundRequest, ...(reason !== undefined && { reason }) } };
+}
+
+/** What a payer has asked for, without its own words; `isOpened` adds those of the operator. Undefined if it did not ask. */
+export function requestJson(payment: PaymentState, isOpened: boolean) {
+  const [state, request] = [refundRequestState(payment), payment.refundRequest];
+  if (!state || !request) return undefined;
+  const { at, decision } = request;
+  const why = isOpened && decision?.kind === 'declined' && { why: decision.why };
+  return { state, requested_at: at, ...(decision && { decided_at: decision.at }), ...why };
 }
 
 function refundJson({ amount, transaction, at }: Refund) {

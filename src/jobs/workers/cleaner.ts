@@ -90,6 +90,7 @@ function livesOf({ resultsDays, recordsDays, personalDays }: RetentionConfig): L
   return {
     call_results: resultsDays * daySecs,
     callbacks: resultsDays * daySecs,
+    refund_reasons: resultsDays * daySecs,
     request_ids: recordsDays * daySecs,
     operator_tokens: recordsDays * daySecs,
     api_keys: recordsDays * daySecs,

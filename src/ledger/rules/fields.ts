@@ -7,6 +7,11 @@ import { runnerName } from '../../base/values/runner-name.ts';
 /** A regular expression that counts to 64 takes three times as long as a length and a repetition. */
 const lowerHex = /^0x[0-9a-f]+$/;
 export const hex32 = z.string().length(66).regex(lowerHex);
+/** A signature or other bytes of a client, bounded. */
+export const hexBytes = z
+  .string()
+  .regex(/^0x(?:[0-9a-f]{2})*$/)
+  .max(8194);
 export const address = z.string().length(42).regex(lowerHex);
 /** An unsigned integer of up to 256 bits, as a decimal string: amounts in atoms or wei, block numbers, on-chain numbers. */
 export const uint256 = z.string().regex(/^(?:0|[1-9]\d{0,77})$/);

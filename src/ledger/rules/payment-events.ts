@@ -8,6 +8,7 @@ import {
   blockTime,
   count,
   hex32,
+  hexBytes,
   micros,
   ofJob,
   ofPayment,
@@ -18,11 +19,6 @@ import {
   settlementTerms,
   uint256,
 } from './fields.ts';
-
-const hexBytes = z
-  .string()
-  .regex(/^0x(?:[0-9a-f]{2})*$/)
-  .max(8194);
 
 const signedPayment = z.strictObject({
   x402_version: z.union([z.literal(1), z.literal(2)]),

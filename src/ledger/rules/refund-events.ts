@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type EventFamily, recordOnly } from './descriptor.ts';
-import { address, count, hex32, ofPayment, operatorName, operatorText, uint256 } from './fields.ts';
+import { address, count, hex32, hexBytes, ofPayment, operatorName, operatorText, uint256 } from './fields.ts';
 
 /** The account whose transaction pays it, and the nonce; a Safe has its own nonces. */
 const sentBy = { sender: address.optional(), sender_nonce: count.optional() };
@@ -55,5 +55,34 @@ export const refundEvents = {
       operator: operatorName,
     }),
     transition: { of: 'payment', from: begun },
+  },
+  /**
+   * The payer has signed for its money back: of a call that was not delivered or whose attempts fail, or of a route's answer that says that it
+   * failed. The reason is a client's text, so it is outside the ledger. If the refund is due anyway, this decides nothing.
+   */
+  refund_requested: {
+    ...startsOrEnds,
+    schema: z.strictObject({
+      ...ofPayment,
+      /** Of the reason in UTF-8. */
+      reason_sha256: hex32,
+      /** Over the reason (EIP-712, or ERC-1271). */
+      signature: hexBytes,
+    }),
+    transition: { of: 'payment', from: ['settled'] },
+    followUps: ['alert'],
+  },
+  /** An operator agrees: the refund is due. A call that was still in the queue is given up before. */
+  refund_request_granted: {
+    ...startsOrEnds,
+    schema: z.strictObject({ ...ofPayment, operator: operatorName }),
+    transition: { of: 'payment', from: ['settled'] },
+    bookkeeping: 'posts',
+    reopens: 'after_completion',
+  },
+  refund_request_declined: {
+    ...startsOrEnds,
+    schema: z.strictObject({ ...ofPayment, why: operatorText, operator: operatorName }),
+    transition: { of: 'payment', from: ['settled'] },
   },
 } as const satisfies EventFamily;

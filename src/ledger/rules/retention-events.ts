@@ -7,6 +7,7 @@ export const prunedKinds = [
   'call_results',
   'call_bodies',
   'callbacks',
+  'refund_reasons',
   'tree_heads',
   'follow_ups',
   'failed_spends',

@@ -71,7 +71,7 @@ export const callTables = {
   },
 } as const;
 
-/** The table of callbacks, as `schema.ts` has the others. */
+/** The tables of what the clients of payments name outside of the ledger, as `schema.ts` has the others. */
 export const callbackTables = {
   'tollbook.callback': {
     stream: bytea,
@@ -87,5 +87,12 @@ export const callbackTables = {
     outcome: nullable(oneOf('delivered', 'given_up')),
     outcome_at: nullable(timestamp),
     last_failure: nullable(text),
+  },
+  'tollbook.refund_reason': {
+    stream: bytea,
+    sha256: bytea,
+    payer: text,
+    reason: text,
+    created_at: timestamp,
   },
 } as const;

@@ -82,6 +82,7 @@ export const functionSignatures = {
     returns: boolean,
   },
   erase_callbacks: { takes: [texts, int], returns: int },
+  erase_refund_reasons: { takes: [texts, int], returns: int },
   erase_results: { takes: [texts, int], returns: int },
   erase_user: { takes: [uuid, bigint, texts], returns: boolean },
   expose_spend: { takes: [text, text, text, numeric, numeric, numeric, numeric, numeric], returns: boolean },
@@ -148,6 +149,7 @@ export const functionSignatures = {
   prune_short_lived: { takes: [int], returns: int },
   pull_due_times: { takes: [int], returns: int },
   put_callback: { takes: [text, bytea, text, text], returns: nothing },
+  put_refund_reason: { takes: [text, text, text], returns: nothing },
   put_stored_result: {
     takes: [bigint, int, uuid, nullable(text), bigint, bytea, nullable(text)],
     rows: { sha256: text, bytes: bigint },

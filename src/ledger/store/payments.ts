@@ -117,6 +117,7 @@ export function paymentsOf(db: LedgerDatabase, filters: PaymentFilters) {
       time(ref('refunded_at')).as('refunded_at'),
       time(ref('refund_due_since')).as('refund_due_since'),
       time(ref('refund_started_at')).as('refund_started_at'),
+      time(ref('refund_requested_at')).as('refund_requested_at'),
     ])
     .where('generation', '=', activeGeneration(db))
     .$if(from !== undefined, (query) => query.where('seq', '>=', firstSince(db, from ?? new Date(0))))

@@ -33,6 +33,8 @@ export interface PaymentRow {
   readonly refund_due_since: string | null;
   /** When its refund was started, if that has not ended. */
   readonly refund_started_at: string | null;
+  /** When its payer asked for its money, while an operator has that to decide or to pay. */
+  readonly refund_requested_at: string | null;
   /** Which service issued its quote; null for a 402 answer, and if the quote is lost. */
   readonly quote_source: string | null;
   /** The last event that is included. */

@@ -238,6 +238,7 @@ export const ledgerTables = {
     refund_due: nullable(text),
     refund_due_since: nullable(timestamp),
     refund_started_at: nullable(timestamp),
+    refund_requested_at: nullable(timestamp),
     quote_source: nullable(text),
     refunded_amount: numeric,
   },

@@ -2,7 +2,7 @@ import type { EventData, LedgerEvent } from '../../ledger/rules/event.ts';
 import { ofPayment, paymentFromData } from './payment.ts';
 import { type Refunding, sentRefund } from './payment-progress.ts';
 import type { PaymentState } from './quote-state.ts';
-import { remainingAtoms } from './refund.ts';
+import { refundReason, refundRequestState, remainingAtoms } from './refund.ts';
 
 type RefundData<T extends 'refund_started' | 'refund_sent' | 'refund_not_sent' | 'refund_abandoned'> = Omit<
   EventData<T>,
@@ -24,7 +24,31 @@ export type Wish =
   | { readonly kind: 'say_not_sent'; readonly data: RefundData<'refund_not_sent'> }
   /** The chain shows that it cannot land any more. */
   | { readonly kind: 'abandon'; readonly data: RefundData<'refund_abandoned'> }
-  | RecordRefund;
+  | RecordRefund
+  /** The payer asks for its money. */
+  | {
+      readonly kind: 'request_refund';
+      readonly data: Pick<EventData<'refund_requested'>, 'reason_sha256' | 'signature'>;
+      readonly failure: CallFailure;
+    }
+  /** Two answers to that; of a call in the queue the number of its attempts. */
+  | { readonly kind: 'grant_request'; readonly operator: string; readonly attempt: number }
+  | { readonly kind: 'decline_request'; readonly operator: string; readonly why: string };
+
+/** What went wrong with a call that is not a dead letter: an attempt, or its answer says that it failed (a status of 400 and above). */
+export type CallFailure = 'none' | 'attempt_failed' | 'answer_failed';
+
+/** What went wrong with the call of a payment, by the events of its stream. */
+export function failureOf(events: Iterable<LedgerEvent>): CallFailure {
+  let failure: CallFailure = 'none';
+  for (const { type, data } of events) {
+    if (type === 'enqueued' || type === 'enqueued_again' || type === 'operator_requeued') failure = 'none';
+    if (type === 'delivery_failed') failure = 'attempt_failed';
+    if (type === 'completed')
+      failure = data.http_status !== undefined && data.http_status >= 400 ? 'answer_failed' : 'none';
+  }
+  return failure;
+}
 
 /** A transfer returned a part of the payment, or all of it. */
 interface RecordRefund {
@@ -51,7 +75,13 @@ export type WishRefusal =
   | { readonly kind: 'call_open' }
   | { readonly kind: 'delivered' }
   /** The same operator has said it before. */
-  | { readonly kind: 'said_before' };
+  | { readonly kind: 'said_before' }
+  /** Its payer has asked before, with another reason or before an operator declined. */
+  | { readonly kind: 'requested_before' }
+  /** No request waits for a decision. */
+  | { readonly kind: 'not_requested' }
+  /** There is nothing to decide: its refund is due, whatever its payer has asked for. */
+  | { readonly kind: 'refund_due' };
 
 export type Granted =
   | { readonly kind: 'record'; readonly events: readonly LedgerEvent[] }
@@ -59,7 +89,7 @@ export type Granted =
 
 /**
  * Whether a payment is delivered or refunded is one decision, in its stream: what may be appended to it at this state, by the payer's
- * redelivery, the operator's requeue and every step of a refund. Its events are appended with the version of the state. Pure.
+ * redelivery or request for a refund, the operator's requeue and every step of a refund. Its events are appended with the version of the state. Pure.
  */
 export function grant(known: PaymentState, wish: Wish): Granted {
   const { refunding, refunds, status } = known;
@@ -118,13 +148,77 @@ export function grant(known: PaymentState, wish: Wish): Granted {
         }
       );
     }
+    case 'request_refund':
+      return grantRequest(known, wish) ?? record({ type: 'refund_requested', data: { ...named, ...wish.data } });
+    case 'grant_request': {
+      const { operator, attempt } = wish;
+      const { call } = known;
+      const given = { type: 'refund_request_granted', data: { ...named, operator } } as const;
+      return (
+        refuseDecision(known) ?? {
+          kind: 'record',
+          events:
+            call && call.status !== 'completed' ? [...giveUp(call.callId, attempt, operator), given] : [given],
+        }
+      );
+    }
+    case 'decline_request': {
+      const { operator, why } = wish;
+      return (
+        refuseDecision(known) ??
+        record({ type: 'refund_request_declined', data: { ...named, why, operator } })
+      );
+    }
   }
 }
 
+/** Why a request is not recorded, or that the same one is on record; undefined if it may be. */
+function grantRequest(
+  known: PaymentState,
+  { data, failure }: Extract<Wish, { kind: 'request_refund' }>,
+): Granted | undefined {
+  const { status, call, refundRequest } = known;
+  const isOver = refundRequest?.decision?.kind === 'delivered' && failure === 'answer_failed';
+  if (refundRequest && !isOver)
+    return refundRequest.reasonSha256 === data.reason_sha256
+      ? { kind: 'record', events: [] }
+      : refuse('requested_before');
+  if (status !== 'settled') return refuse('unpaid');
+  if (known.isRefunded) return refuse('refunded');
+  if (refundReason(known) !== undefined) return undefined;
+  if (call?.status === 'completed') return failure === 'answer_failed' ? undefined : refuse('delivered');
+  return call && failure === 'attempt_failed' ? undefined : refuse('call_open');
+}
+
+function refuseDecision(known: PaymentState): Granted | undefined {
+  if (known.status !== 'settled') return refuse('unpaid');
+  switch (refundRequestState(known)) {
+    case 'open':
+      // one of a call that was withdrawn waits until it is made again, or its refund is due
+      return known.call ? undefined : refuse('call_open');
+    case 'due':
+      return refuse('refund_due');
+    case 'refunded':
+      return refuse('refunded');
+    default:
+      return refuse('not_requested');
+  }
+}
+
+/** A call that waits becomes a dead letter that is never sent again. */
+function giveUp(callId: number, attempt: number, operator: string): LedgerEvent[] {
+  const why = 'its payer asked for a refund';
+  return [
+    { type: 'dead_lettered', data: { call_id: callId, attempt, reason: 'discarded' } },
+    { type: 'operator_discarded', data: { call_id: callId, why, operator } },
+  ];
+}
+
 /** A call that a runner has, or may get, is not refunded; nor one whose payer has asked for it and that waits to be released. */
-function refuseCall({ call, recovered }: PaymentState, isGoodwill = false): Granted | undefined {
+function refuseCall(known: PaymentState, isGoodwill = false): Granted | undefined {
+  const { call, recovered } = known;
   if (recovered?.redelivery && !call) return refuse('call_open');
-  if (isGoodwill || !call || call.status === 'dead_lettered') return undefined;
+  if (isGoodwill || !call || refundReason(known) !== undefined) return undefined;
   return refuse(call.status === 'completed' ? 'delivered' : 'call_open');
 }
 

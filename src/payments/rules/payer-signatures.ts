@@ -80,6 +80,27 @@ export function redeliveryDigest(request: RedeliveryRequest): Hex {
   return hashTypedData(redeliveryTypedData(request));
 }
 
+/** What the payer of a payment signs to ask for its refund. It needs no time: of one payment it counts once. */
+interface SignedRefundRequest extends NamedPayment {
+  readonly reason: string;
+}
+
+export function refundRequestTypedData({ reason, ...payment }: SignedRefundRequest) {
+  return {
+    domain: domainOf(payment),
+    types: {
+      RefundRequest: [
+        { name: 'asset', type: 'address' },
+        { name: 'paymentNonce', type: 'bytes32' },
+        { name: 'quoteDigest', type: 'bytes32' },
+        { name: 'reason', type: 'string' },
+      ],
+    },
+    primaryType: 'RefundRequest',
+    message: { ...messageOf(payment), reason },
+  } as const;
+}
+
 function domainOf({ network }: NamedPayment) {
   return { name: 'Tollbook', version: '1', chainId: chainIdOf(network) ?? 0 } as const;
 }

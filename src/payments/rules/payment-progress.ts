@@ -24,6 +24,10 @@ export interface PaymentProgress {
   readonly isRefunded: boolean;
   /** The refund that was started and has not ended: until it has, nothing is delivered for the payment. */
   readonly refunding?: Refunding | undefined;
+  /** What its payer has asked for, if it did. */
+  readonly refundRequest?: RefundRequest | undefined;
+  /** RFC 3339: when an operator granted it. Void once its call is delivered after that. */
+  readonly refundGrantedAt?: string | undefined;
   /** While it is `authorized`: which attempt asks the upstream, and until when, in Unix seconds. */
   readonly upstream?: { readonly attempt: number; readonly endsAt: number } | undefined;
   /** The stored answer of its upstream, which is released once it is settled. */
@@ -93,6 +97,20 @@ export interface Refunding {
   readonly transaction?: string | undefined;
   /** The operator who says that it was not sent. */
   readonly notSentBy?: string | undefined;
+}
+
+/** The payer's signed request for its money. */
+export interface RefundRequest {
+  /** RFC 3339. */
+  readonly at: string;
+  /** Of its reason, which is outside the ledger. */
+  readonly reasonSha256: string;
+  readonly decision:
+    | undefined
+    | { readonly kind: 'granted'; readonly at: string; readonly operator: string }
+    | { readonly kind: 'declined'; readonly at: string; readonly operator: string; readonly why: string }
+    /** The call was delivered after the request. */
+    | { readonly kind: 'delivered'; readonly at: string };
 }
 
 /** The transfer's place on the chain. */
@@ -193,6 +211,18 @@ function changeBy(event: EventOf<ProgressType>, progress: PaymentProgress) {
       return { refunding: progress.refunding && { ...progress.refunding, notSentBy: event.data.operator } };
     case 'refund_abandoned':
       return { refunding: undefined };
+    case 'refund_requested':
+      return {
+        refundRequest: { at: event.at, reasonSha256: event.data.reason_sha256, decision: undefined },
+      };
+    case 'refund_request_granted': {
+      const { at } = event;
+      return { refundGrantedAt: at, ...decided(progress, { kind: 'granted', at, ...by(event.data) }) };
+    }
+    case 'refund_request_declined': {
+      const { at, data } = event;
+      return decided(progress, { kind: 'declined', at, ...by(data), why: data.why });
+    }
     case 'redelivery_requested':
       return { recovered: { redelivery: event.data } };
     case 'enqueued':
@@ -202,7 +232,10 @@ function changeBy(event: EventOf<ProgressType>, progress: PaymentProgress) {
     case 'completed': {
       const { call_id: callId, attempt, result_sha256: sha256, result_bytes: bytes } = event.data;
       const result = sha256 === undefined || bytes === undefined ? {} : { result: { sha256, bytes } };
-      return { call: { callId, status: 'completed', attempt, ...result } } as const;
+      return {
+        call: { callId, status: 'completed', attempt, ...result },
+        ...deliveredAfter(progress, event.at),
+      } as const;
     }
     case 'delivered':
     case 'dead_lettered':
@@ -210,6 +243,24 @@ function changeBy(event: EventOf<ProgressType>, progress: PaymentProgress) {
     default:
       return event satisfies never;
   }
+}
+
+function by({ operator }: { readonly operator: string }) {
+  return { operator };
+}
+
+/** The books do not fold the request itself. */
+function decided(
+  { refundRequest }: PaymentProgress,
+  decision: RefundRequest['decision'],
+): Pick<PaymentProgress, 'refundRequest'> {
+  return { refundRequest: refundRequest && { ...refundRequest, decision } };
+}
+
+/** What was asked for before a delivery needs no decision any more, and what was granted is not due. */
+function deliveredAfter(progress: PaymentProgress, at: string) {
+  const isDeclined = progress.refundRequest?.decision?.kind === 'declined';
+  return { refundGrantedAt: undefined, ...(!isDeclined && decided(progress, { kind: 'delivered', at })) };
 }
 
 /** A recovered payment: settled, and proven by the chain. */

@@ -65,7 +65,7 @@ export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: num
     .where('payment.seq', '>', afterSeq)
     .where(({ eb, or, ref }) =>
       or([
-        eb('refund_due', 'in', ['dead_lettered', 'recovered']),
+        eb('refund_due', 'in', ['dead_lettered', 'recovered', 'granted']),
         eb('refund_due_since', '<', sql<Date>`${ref('clock.now')} - interval '1 minute'`),
       ]),
     )
@@ -85,7 +85,7 @@ export async function readRefundsOwed(pool: pg.Pool): Promise<Backlog> {
     select count(*), extract(epoch from tollbook.clock() - min(since))::float8 * 1000 as oldest_ms from (
       select refund_due_since as since from tollbook.payment
       where generation = ${activeGeneration(db)} and refund_due is not null
-        and (refund_due in ('dead_lettered', 'recovered') or refund_due_since < tollbook.clock() - interval '1 minute')
+        and (refund_due in ('dead_lettered', 'recovered', 'granted') or refund_due_since < tollbook.clock() - interval '1 minute')
         and not exists (select from tollbook.call where call.call_id = payment.call_id and status = 'dead')
       order by seq limit ${countedOwed}) owed`.execute(db);
   return backlogOf(rows[0]);
@@ -93,11 +93,11 @@ export async function readRefundsOwed(pool: pg.Pool): Promise<Backlog> {
 
 export type RefundDueRow = Awaited<ReturnType<typeof listRefundsDue>>['rows'][number];
 
-const decidingTypes = `'dead_lettered', 'payment_recovered', 'settlement_disproved', 'settlement_reorged'`;
+const decidingTypes = `'dead_lettered', 'payment_recovered', 'settlement_disproved', 'settlement_reorged', 'refund_request_granted'`;
 
 /**
  * The streams whose payments may have to be refunded, by the types of their events alone: with a dead letter, a recovered payment, a settlement
- * that did not stand, or more settlements than calls. With `afterSeq` only streams with events after it, and all of those that began before.
+ * that did not stand, a granted request, or more settlements than calls. With `afterSeq` only streams with events after it, and all of those that began before.
  */
 export async function findStreamsThatMayOwe(
   { client, seq }: Pick<RowSnapshot, 'client' | 'seq'>,

@@ -20,7 +20,7 @@ test('a period that is too short is refused, and so is one of what is kept for e
 test('the least periods of the configuration are the longest least lives of their kinds in the database', async () => {
   const { asOwner } = await createDatabase();
   const kindsOf: Record<keyof typeof retentionShape, readonly string[]> = {
-    results_days: ['call_results', 'callbacks'],
+    results_days: ['call_results', 'callbacks', 'refund_reasons'],
     records_days: ['request_ids', 'operator_tokens', 'api_keys'],
     personal_days: ['mails'],
   };

@@ -36,6 +36,9 @@ export const refundExamples = {
     why: 'the wallet was closed',
     operator: 'bob',
   },
+  refund_requested: { ...ofPayment, reason_sha256: bytesOf('4e', 32), signature: bytesOf('51', 65) },
+  refund_request_granted: { ...ofPayment, operator: 'ada' },
+  refund_request_declined: { ...ofPayment, why: 'the answer is right', operator: 'ada' },
   transaction_cost_recorded: {
     network: 'eip155:84532',
     transaction,

@@ -86,6 +86,9 @@ export const auditedPayment = z.strictObject({
   refund_due: refundDue.nullable(),
   refund_due_since: time.nullable(),
   refund_started_at: time.nullable().describe('If a refund is started that has not ended.'),
+  refund_requested_at: time
+    .nullable()
+    .describe('When its payer asked for its money, while an operator has that to decide or to pay.'),
   quote_source: quoteSource,
   last_seq: count.describe('The last event that this row includes.'),
 });

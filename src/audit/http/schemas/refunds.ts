@@ -21,7 +21,7 @@ export const refundDue = z
   .enum(refundReasons)
   .describe(
     'Why the payment is to be refunded: its call is a dead letter; it has no call; it has no call because another payment of ' +
-      'the same quote has it; it was found on the chain after the ledger had lost it.',
+      'the same quote has it; it was found on the chain after the ledger had lost it; its payer asked for it, and an operator agreed.',
   );
 
 const unnamed = 'Null for a recovered payment whose payer has not asked for delivery.';

@@ -128,6 +128,7 @@ export class Bookkeeper {
       case 'completed':
       case 'dead_lettered':
       case 'operator_requeued':
+      case 'refund_request_granted':
         return this.#move(event);
       case 'operator_sweep_recorded':
         return this.#sweep(event);

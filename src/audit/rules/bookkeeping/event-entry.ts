@@ -21,6 +21,7 @@ export const categories: Readonly<Record<MovingType, Category>> = {
   completed: 'delivery',
   dead_lettered: 'dead_letter',
   operator_requeued: 'requeue',
+  refund_request_granted: 'refund_grant',
 };
 
 export const creditCategories = {

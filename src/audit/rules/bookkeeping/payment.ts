@@ -30,11 +30,13 @@ function dueOf({
   call,
   topUp,
   recovered,
+  refundGrantedAt,
 }: BookedPayment): 'undelivered' | 'refunds_due' | 'delivered' | 'topped_up' {
   if (topUp) return 'topped_up';
   const isForfeited = recovered && !recovered.redelivery;
   if (call?.status === 'dead_lettered' || (!call && isForfeited)) return 'refunds_due';
-  return call?.status === 'completed' ? 'delivered' : 'undelivered';
+  if (call?.status !== 'completed') return 'undelivered';
+  return refundGrantedAt === undefined ? 'delivered' : 'refunds_due';
 }
 
 /** Whether nothing more is owed or uncertain. */

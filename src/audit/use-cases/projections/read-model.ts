@@ -1,5 +1,5 @@
 import { type RecordedEvent, typesListing } from '../../../ledger/rules/event.ts';
-import { refundReason } from '../../../payments/rules/refund.ts';
+import { refundReason, refundRequestState } from '../../../payments/rules/refund.ts';
 import { refundedAtoms } from '../../../payments/rules/payment-progress.ts';
 import { foldQuote, jobOf, type PaymentState } from '../../../payments/rules/quote-state.ts';
 import type {
@@ -57,6 +57,7 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
       refunded_amount: String(refundedAtoms(payment)),
       ...refundDueOf(payment, call),
       refund_started_at: payment.refunding?.at ?? null,
+      refund_requested_at: openRequestOf(payment),
       quote_source: state.quote?.source ?? null,
       last_seq: last.seq,
     },
@@ -87,7 +88,15 @@ function refundDueOf(
 ): Pick<PaymentRow, 'refund_due' | 'refund_due_since'> {
   const reason = refundReason(payment);
   if (!reason) return { refund_due: null, refund_due_since: null };
-  return { refund_due: reason, refund_due_since: call?.ended_at ?? payment.settled?.at ?? null };
+  const since = reason === 'granted' ? payment.refundGrantedAt : call?.ended_at;
+  return { refund_due: reason, refund_due_since: since ?? payment.settled?.at ?? null };
+}
+
+/** When its payer asked for its money, while that waits for an operator. */
+function openRequestOf(payment: PaymentState): string | null {
+  const state = refundRequestState(payment);
+  const isOpen = state === 'open' || state === 'due' || state === 'granted';
+  return (isOpen && payment.refundRequest?.at) || null;
 }
 
 function callRow(

@@ -221,6 +221,9 @@ function refusalOf(why: WishRefusal, { call, refunds }: PaymentState): Refused<R
     case 'unpaid':
     case 'not_started':
     case 'said_before':
+    case 'requested_before':
+    case 'not_requested':
+    case 'refund_due':
       return refused('not_paid');
   }
 }

@@ -214,6 +214,9 @@ function sendRefusal(why: WishRefusal): Refused<SendRefusal> {
     case 'refunded':
     case 'call_open':
     case 'delivered':
+    case 'requested_before':
+    case 'not_requested':
+    case 'refund_due':
       return refused('not_due');
   }
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ReceiptState } from '../../../payments/rules/quote-state.ts';
+import type { RefundRequestState } from '../../../payments/rules/refund.ts';
 import { maxWaitSecs } from '../../use-cases/follow-receipt.ts';
 import { logProofs } from '../../../audit/http/schemas/log.ts';
 import { paymentSummary } from '../../../payments/http/payment.ts';
@@ -47,6 +48,21 @@ export const result = z.union([
     .describe('A large result, which is fetched by itself.'),
 ]);
 
+const refundRequest = z.strictObject({
+  state: z
+    .enum(['open', 'due', 'granted', 'declined', 'delivered', 'refunded'] as const satisfies readonly RefundRequestState[])
+    .describe(
+      '`open`: an operator decides. `due` and `granted`: the refund is due. `delivered`: the call was delivered after the request.',
+    ),
+  requested_at: time,
+  decided_at: time.optional(),
+  reason: z
+    .string()
+    .optional()
+    .describe('What the payer wrote. Only with the receipt token, and until it is deleted.'),
+  why: z.string().optional().describe('Why an operator declined. Only with the receipt token.'),
+});
+
 export const receipt = z
   .strictObject({
     quote_digest: quoteDigest,
@@ -63,6 +79,9 @@ export const receipt = z
       .describe(
         'What was refunded of the payment, in order; absent if nothing was. The state is `refunded` once that is all of it.',
       ),
+    refund_request: refundRequest
+      .optional()
+      .describe('What its payer has asked for, and what became of it; absent if it did not ask.'),
     events: z
       .array(
         z.strictObject({
@@ -150,6 +169,29 @@ export const paymentTokenBody = z.strictObject({
     .describe('The signed payment, as its payload names it; lower case.'),
   signed: signed.optional(),
 });
+
+/** No control characters, no separators of lines, and no halves of characters. */
+const plainText = /^[^\u0000-\u001f\u007f-\u009f\u2028\u2029\ud800-\udfff]+$/u;
+
+export const refundRequestBody = z.strictObject({
+  reason: z
+    .string()
+    .max(500)
+    .regex(plainText)
+    .regex(/\S/)
+    .describe('Why you want your money back: one line, without control characters.'),
+  signature: z
+    .string()
+    .max(10_000)
+    .describe(
+      "The payer's EIP-712 signature, or that of its contract (ERC-1271), over the type `RefundRequest` with this reason.",
+    ),
+});
+
+export const requestedRefund = z
+  .strictObject({ quote_digest: quoteDigest, refund_request: refundRequest, receipt_url: url })
+  .describe('A refund that its payer has asked for.');
+export type RequestedRefund = z.infer<typeof requestedRefund>;
 
 export const receiptToken = z
   .strictObject({

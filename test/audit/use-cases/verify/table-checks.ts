@@ -110,6 +110,10 @@ export const tableChecks: Readonly<Record<string, TableCheck>> = {
     notFollowing:
       'where clients want to be called, and whether they were; of a URL an event has a part of a hash alone',
   },
+  'tollbook.refund_reason': {
+    notFollowing:
+      'what payers wrote, which is deleted after its time: the hash of a reason that is shown is compared with its event',
+  },
   'tollbook.account': {
     follows: 'the events of credit: name, balance, held and used credit',
     notCompared: {
