@@ -707,11 +707,13 @@ create table tollbook.payment (
   block_number numeric,
   state text collate "C" not null,
   refunded_amount numeric not null default 0,
+  refund_requested_at timestamp with time zone,
   constraint payment_pkey PRIMARY KEY (generation, seq)
 ) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02);
 CREATE INDEX payment_job ON tollbook.payment USING btree (generation, service_id, job_index, seq);
 CREATE INDEX payment_payer ON tollbook.payment USING btree (generation, payer, seq);
 CREATE INDEX payment_refund_due ON tollbook.payment USING btree (generation, seq) WHERE (refund_due IS NOT NULL);
+CREATE INDEX payment_refund_requested ON tollbook.payment USING btree (generation, refund_requested_at) WHERE (refund_requested_at IS NOT NULL);
 CREATE INDEX payment_refund_started ON tollbook.payment USING btree (generation, refund_started_at) WHERE (refund_started_at IS NOT NULL);
 CREATE INDEX payment_settled_late ON tollbook.payment USING btree (generation, settled_at) WHERE ((settled_at - at) > '1 day'::interval);
 CREATE INDEX payment_state ON tollbook.payment USING btree (generation, state, seq) WHERE (state <> 'completed'::text);
@@ -836,6 +838,17 @@ create table tollbook.recovered_chat (
   constraint recovered_chat_pkey PRIMARY KEY (chat_id)
 );
 
+create table tollbook.refund_reason (
+  stream bytea not null,
+  sha256 bytea not null,
+  payer text collate "C" not null,
+  reason text not null,
+  created_at timestamp with time zone not null,
+  constraint refund_reason_pkey PRIMARY KEY (stream, sha256)
+);
+CREATE INDEX refund_reason_created ON tollbook.refund_reason USING btree (created_at);
+CREATE INDEX refund_reason_payer ON tollbook.refund_reason USING btree (payer);
+
 create table tollbook.refused_request (
   key bytea not null,
   refused_at timestamp with time zone not null,
@@ -938,7 +951,7 @@ create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- ab0ee1f483b5ef14
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text, p_nonces text DEFAULT ''::text, p_refused text DEFAULT ''::text, p_unless_refused text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 97ae65ec3a2335d7
 create function tollbook.apply_books(p_generation integer, p_books json) returns void language plpgsql volatile; -- 470c1f06b0022522
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json, p_books json DEFAULT NULL::json) returns boolean language plpgsql volatile security definer; -- 2f53bf96b01dee42
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json, p_books json DEFAULT NULL::json) returns boolean language plpgsql volatile security definer; -- ad25d118ebc724f5
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.back_off(p_tries integer) returns interval language sql immutable; -- 2419fad76ab41085
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- 5a21f7ea27554f36
@@ -949,8 +962,8 @@ create function tollbook.budget_end(p_period text, p_start date) returns timesta
 create function tollbook.budget_start(p_period text, p_known date, p_now timestamp with time zone) returns date language sql immutable; -- b614b6b7454a61f1
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
-create function tollbook.collect_callbacks(p_max integer) returns integer language plpgsql volatile security definer; -- 23c7f8c45a672408
-create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- 4c68b16817a5d074
+create function tollbook.collect_callbacks(p_max integer) returns integer language plpgsql volatile security definer; -- 5db984a9958d9de4
+create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- d0dccedd18fc2c10
 create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 2169982e1612d9e3
 create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 519d813048f9d91a
 create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], p_per_day integer[] DEFAULT NULL::integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 43c21fc558e154da
@@ -967,6 +980,7 @@ create function tollbook.end_payout(p_stream text, p_reason text) returns void l
 create function tollbook.end_prune_round() returns TABLE(round bigint, kind text, count bigint, before timestamp with time zone) language plpgsql volatile security definer; -- a11cc764072132ce
 create function tollbook.end_round(p_kind text, p_queue text, p_key text, p_round integer, p_due_ms integer, p_payload json, p_error text) returns boolean language sql volatile security definer; -- d0317d6e1db577f0
 create function tollbook.erase_callbacks(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- 74ca51f9dc7a8cea
+create function tollbook.erase_refund_reasons(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- 8021114996c42a1b
 create function tollbook.erase_results(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- eca7c82e054d6dd9
 create function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean language plpgsql volatile security definer; -- 9e2083930617966b
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
@@ -1013,13 +1027,14 @@ create function tollbook.open_rate_window(p_subject text, p_now timestamp with t
 create function tollbook.open_user_account(p_user_id uuid) returns TABLE(account_id bigint, is_new boolean, is_recorded boolean) language plpgsql volatile security definer; -- 66e0b839be3ba915
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
-create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- efa957e0cd446738
+create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 1e93e5705bc9ee42
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- dd8d5bda146580f3
 create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- c8df42dac4c0e33d
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- d5421872f4b74cb3
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
 create function tollbook.put_callback(p_stream text, p_binding bytea, p_url text, p_payer text) returns void language sql volatile security definer; -- e407d0409205988c
+create function tollbook.put_refund_reason(p_stream text, p_payer text, p_reason text) returns void language sql volatile security definer; -- 16b0ba8e2d2bad5b
 create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea, p_head text DEFAULT NULL::text) returns TABLE(sha256 text, bytes bigint) language plpgsql volatile security definer; -- c9d77048aeb0b257
 create function tollbook.put_results(p_results json) returns TABLE(place bigint, sha256 text, bytes bigint) language sql volatile security definer; -- c42106620e2cbfa8
 create function tollbook.put_stored_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_bytes bigint, p_sha256 bytea, p_head text DEFAULT NULL::text) returns TABLE(sha256 text, bytes bigint) language plpgsql volatile security definer; -- 6d401de2f1be894f
@@ -1133,6 +1148,7 @@ create view audit.payment with (security_invoker=true); -- Every payment that wa
 --   delivered_at timestamp with time zone: When the call was completed. Null: it was not.
 --   refund_due text: Why money is owed to the payer. Null: none is.
 --   refund_due_since timestamp with time zone: Since when.
+--   refund_requested_at timestamp with time zone: When its payer asked for its money, while an operator has that to decide or to pay.
 --   refund_started_at timestamp with time zone: When an operator started a refund that has not ended.
 --   refunded_at timestamp with time zone: When the last refund was recorded.
 --   refund_transaction text: The transaction of that refund.
@@ -1250,6 +1266,7 @@ grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.end_prune_round() to tollbook_writer;
 grant execute on function tollbook.end_round(text,text,text,integer,integer,json,text) to tollbook_writer;
 grant execute on function tollbook.erase_callbacks(text[],integer) to tollbook_writer;
+grant execute on function tollbook.erase_refund_reasons(text[],integer) to tollbook_writer;
 grant execute on function tollbook.erase_results(text[],integer) to tollbook_writer;
 grant execute on function tollbook.erase_user(uuid,bigint,text[]) to tollbook_writer;
 grant execute on function tollbook.expose_spend(text,text,text,numeric,numeric,numeric,numeric,numeric) to tollbook_writer;
@@ -1301,6 +1318,7 @@ grant execute on function tollbook.pull_due_times(integer) to tollbook_writer;
 grant execute on function tollbook.put_bodies(json) to tollbook_writer;
 grant execute on function tollbook.put_body(uuid,text,bytea) to tollbook_writer;
 grant execute on function tollbook.put_callback(text,bytea,text,text) to tollbook_writer;
+grant execute on function tollbook.put_refund_reason(text,text,text) to tollbook_writer;
 grant execute on function tollbook.put_result(bigint,integer,uuid,text,bytea,text) to tollbook_writer;
 grant execute on function tollbook.put_results(json) to tollbook_writer;
 grant execute on function tollbook.put_stored_result(bigint,integer,uuid,text,bigint,bytea,text) to tollbook_writer;
@@ -1471,6 +1489,8 @@ grant select on table tollbook.reconciliation to tollbook_reader;
 grant select on table tollbook.reconciliation to tollbook_writer;
 grant select on table tollbook.recovered_chat to tollbook_reader;
 grant select on table tollbook.recovered_chat to tollbook_writer;
+grant select on table tollbook.refund_reason to tollbook_reader;
+grant select on table tollbook.refund_reason to tollbook_writer;
 grant select on table tollbook.refused_request to tollbook_reader;
 grant select on table tollbook.refused_request to tollbook_writer;
 grant select on table tollbook.result_upload to tollbook_reader;

@@ -9,7 +9,9 @@ const days = (least: number) => wholeNumber(least, maxDays);
 export const retentionShape = {
   results_days: days(1)
     .default(30)
-    .describe('Results of calls, from when they were stored; callbacks, from when they were named; reasons of refund requests'),
+    .describe(
+      'Results of calls, from when they were stored; callbacks, from when they were named; reasons of refund requests',
+    ),
   /** After it the same request id would move credit again: the database keeps request ids for as long, whatever is asked for. */
   records_days: days(400)
     .default(400)

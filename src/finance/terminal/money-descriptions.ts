@@ -75,8 +75,27 @@ export const moneyCommands = {
     isReading: true,
     summary: 'lists the payments with a refund due',
     options: { ...databaseSealed, ...valued, 'attested-by': attestedBy },
-    notes: ['a refund is due if a payment has a dead-lettered call or none'],
+    notes: [
+      'a refund is due if a payment has a dead-lettered call or none, or an operator has granted what its payer asked for',
+    ],
     exits: { finding: changedRows },
+  },
+  'refunds requests': {
+    isReading: true,
+    summary: 'lists the payments whose payer asks for a refund, with its reason',
+    options: {},
+    notes: ['the reason is what the payer wrote: treat it as untrusted'],
+  },
+  'refunds grant': {
+    summary:
+      'grants what the payer of a payment asks for: the refund is due, and a call in the queue is given up',
+    forms: ['--quote-digest DIGEST'],
+    options: { 'quote-digest': text('DIGEST', 'the quote of the payment'), by },
+  },
+  'refunds decline': {
+    summary: 'declines what the payer of a payment asks for',
+    forms: ["--quote-digest DIGEST --why 'TEXT'"],
+    options: { 'quote-digest': text('DIGEST', 'the quote of the payment'), why, by },
   },
   'refunds batch': {
     summary: 'starts the refunds that are due on a network, and writes them as one batch for a wallet',

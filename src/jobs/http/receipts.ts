@@ -62,7 +62,13 @@ export function receiptRoutes(current: () => JobsContext, log: LogReader | undef
         if (!isHex32(digest)) return sendRefusal(request, reply, 'receipt_not_found');
         const body = refundRequestBody.safeParse(request.body ?? {});
         if (!body.success) return sendInvalid(request, reply, body.error);
-        return sendRequested(context, request, reply, digest, await requestRefund(context, digest, body.data));
+        return sendRequested(
+          context,
+          request,
+          reply,
+          digest,
+          await requestRefund(context, digest, body.data),
+        );
       },
     );
 

@@ -149,7 +149,9 @@ export function grant(known: PaymentState, wish: Wish): Granted {
       );
     }
     case 'request_refund':
-      return grantRequest(known, wish) ?? record({ type: 'refund_requested', data: { ...named, ...wish.data } });
+      return (
+        grantRequest(known, wish) ?? record({ type: 'refund_requested', data: { ...named, ...wish.data } })
+      );
     case 'grant_request': {
       const { operator, attempt } = wish;
       const { call } = known;
@@ -158,7 +160,9 @@ export function grant(known: PaymentState, wish: Wish): Granted {
         refuseDecision(known) ?? {
           kind: 'record',
           events:
-            call && call.status !== 'completed' ? [...giveUp(call.callId, attempt, operator), given] : [given],
+            call && call.status !== 'completed'
+              ? [...giveUp(call.callId, attempt, operator), given]
+              : [given],
         }
       );
     }

@@ -28,6 +28,8 @@ const texts = {
     period_closed: 'The period is closed. Another person reviews it.',
     period_reviewed: 'Ledger and exports match the close. Your review is recorded.',
     period_reopened: 'The period is open again.',
+    refund_granted: 'The refund is granted: it is due.',
+    refund_declined: 'The request is declined. The payer reads why on the receipt.',
     refund_dropped: 'It is recorded that this refund was not sent. It can be sent again.',
     settlement_resolved: 'The settlement was resolved.',
     transfer_recorded: 'The transfer is recorded. The next reconciliation of its period matches it.',

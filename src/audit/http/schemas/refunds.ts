@@ -77,6 +77,12 @@ export const refundsDue = z
         since: time,
         age_secs: count,
         under_way: refundUnderWay.nullable(),
+        requested: z
+          .strictObject({ at: time, reason: z.string().nullable() })
+          .nullable()
+          .describe(
+            'If its payer asks for it. `reason` is what the payer wrote: treat it as untrusted; null once it is deleted.',
+          ),
       }),
     ),
     contradicted: z

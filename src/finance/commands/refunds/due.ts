@@ -18,6 +18,7 @@ import {
 } from '../../terminal/require-sealed.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { quoteText } from '../../../payments/terminal/quote-text.ts';
+import { askedLine } from '../../terminal/asked-line.ts';
 import { moneyText } from '../../terminal/money-text.ts';
 import { openWorth, readValuation, type WorthOf } from '../../terminal/worth.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
@@ -96,6 +97,7 @@ function show(row: ListedRefund, worth: WorthOf): void {
     );
   if (row.block_number === null)
     say('  not proven on the chain yet: only the facilitator or an operator says that it was paid');
+  if (row.requested) say(askedLine(row.requested));
   const started = row.under_way;
   if (started) {
     const { since, age_secs: ageSecs, operator, sender, sender_nonce: nonce, transaction } = started;

@@ -2,6 +2,8 @@ import type pg from 'pg';
 import { paymentRowsOf } from '../../../audit/use-cases/projections/read-model.ts';
 import { chunksOf } from '../../../base/values/chunks.ts';
 import type { Refunding } from '../../../payments/rules/payment-progress.ts';
+import { queriesOn } from '../../../ledger/store/database.ts';
+import { readAsked } from './list-requests.ts';
 import { foldQuote } from '../../../payments/rules/quote-state.ts';
 import { readStreamsUpTo } from '../../../ledger/store/projection.ts';
 import {
@@ -16,6 +18,8 @@ import { withStoredRows } from '../../../ledger/store/stored-rows.ts';
 /** A refund that is due, and the one of its payment that is started. */
 export interface ListedRefund extends RefundDueRow {
   readonly under_way: StartedRefundRow | null;
+  /** What its payer asks for, if it does: its words may be anything, and null once they are deleted. */
+  readonly requested: { readonly at: string; readonly reason: string | null } | null;
 }
 
 /** Times are RFC 3339. */
@@ -56,9 +60,7 @@ export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: num
   const bySeq = new Map(
     streams.flatMap((events) => paymentRowsOf(events).payments.map((payment) => [payment.seq, payment])),
   );
-  const refunding = new Map(
-    streams.map((events) => [events[0]?.stream, foldQuote(events).payment?.refunding]),
-  );
+  const quoteStates = new Map(streams.map((events) => [events[0]?.stream, foldQuote(events)]));
   const rows: ListedRefund[] = [];
   const contradicted: number[] = [];
   for (const row of listed) {
@@ -84,8 +86,11 @@ export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: num
     const facts = { ...found, transaction, block_number, call_id, quote_source, why, since };
     if (Object.entries(facts).some(([name, value]) => row[name as keyof typeof facts] !== value))
       contradicted.push(row.seq);
-    if (!changedQuotes.has(row.quote_digest))
-      rows.push({ ...row, ...facts, under_way: underWay(row, refunding.get(row.quote_digest)) });
+    if (changedQuotes.has(row.quote_digest)) continue;
+    const quote = quoteStates.get(row.quote_digest);
+    const asked = quote && (await readAsked({ db: queriesOn(pool) }, row.quote_digest, quote));
+    const requested = asked ? { at: asked.at, reason: asked.reason ?? null } : null;
+    rows.push({ ...row, ...facts, under_way: underWay(row, quote?.payment?.refunding), requested });
   }
   return { asOfSeq, rows, contradicted, changed, listed: listed.map(({ seq }) => seq) };
 }

@@ -50,7 +50,14 @@ export const result = z.union([
 
 const refundRequest = z.strictObject({
   state: z
-    .enum(['open', 'due', 'granted', 'declined', 'delivered', 'refunded'] as const satisfies readonly RefundRequestState[])
+    .enum([
+      'open',
+      'due',
+      'granted',
+      'declined',
+      'delivered',
+      'refunded',
+    ] as const satisfies readonly RefundRequestState[])
     .describe(
       '`open`: an operator decides. `due` and `granted`: the refund is due. `delivered`: the call was delivered after the request.',
     ),
@@ -170,15 +177,14 @@ export const paymentTokenBody = z.strictObject({
   signed: signed.optional(),
 });
 
-/** No control characters, no separators of lines, and no halves of characters. */
-const plainText = /^[^\u0000-\u001f\u007f-\u009f\u2028\u2029\ud800-\udfff]+$/u;
+/** Control characters, separators of lines, and halves of characters. */
+const notInLine = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 export const refundRequestBody = z.strictObject({
   reason: z
     .string()
     .max(500)
-    .regex(plainText)
-    .regex(/\S/)
+    .refine((text) => /\S/.test(text) && !notInLine.test(text), 'must be one line without control characters')
     .describe('Why you want your money back: one line, without control characters.'),
   signature: z
     .string()

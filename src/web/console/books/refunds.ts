@@ -1,6 +1,7 @@
 import { cursorOf, pageLinks, tableSheet } from '../tables.ts';
 import { refundReasonTexts } from '../../../payments/rules/refund.ts';
 import { html, type Html } from '../../../base/values/html.ts';
+import { visibleText } from '../../../base/values/visible-text.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import { ageText } from '../../../base/values/age-text.ts';
@@ -34,7 +35,10 @@ async function listView({ site, query }: OperatorVisit): Promise<View> {
     },
     { label: 'Amount', isNumber: true, cell: (row) => tokenAmount(BigInt(row.amount), row) },
     { label: 'To the payer', cell: ({ payer }) => shortId(payer, 'the payer') },
-    { label: 'Why', cell: (row) => html`${refundReasonTexts[row.why] ?? row.why} ${hindranceOf(row)}` },
+    {
+      label: 'Why',
+      cell: (row) => html`${refundReasonTexts[row.why] ?? row.why} ${hindranceOf(row)} ${wordsOf(row)}`,
+    },
   ];
   const many = `${rows.length} refunds${next === undefined ? '' : ' or more'} are due: open each to send it.`;
   const toSend = rows.length === 1 && next === undefined ? '1 refund is due: open it to send it.' : many;
@@ -61,6 +65,14 @@ function contradictedText(seqs: readonly number[]): string {
   return (
     `The read models say something else about the payments that events ${seqs.join(', ')} started: somebody has changed them. ` +
     'This page shows what the events say. Pay nothing before the command tollbook verify finds the ledger sound.'
+  );
+}
+
+/** What the payer wrote, if it asks for the refund. */
+function wordsOf({ requested }: ListedRefund): Html | false {
+  return (
+    requested?.reason != null &&
+    html`<span class="line hint">the payer: <q dir="auto">${visibleText(requested.reason)}</q></span>`
   );
 }
 

@@ -5,6 +5,13 @@ import { countedUnknown, readUnknownSettlements } from '../../../ledger/store/ea
 import { findLastReconciliation } from '../../../audit/store/reconciliations.ts';
 import { countedOwed, readRefundsOwed } from '../../../payments/store/refunds.ts';
 import { dayText } from '../../pages/elements.ts';
+import { formatUnits } from 'viem/utils';
+import { visibleText } from '../../../base/values/visible-text.ts';
+import {
+  type AskedRefund,
+  type ListedRequest,
+  listRequests,
+} from '../../../finance/use-cases/refunds/list-requests.ts';
 import { countOpenBreaks } from '../books/stored-report.ts';
 import type { ConsoleSite } from '../visit.ts';
 
@@ -21,11 +28,15 @@ export interface Need {
 /** This many dead letters are grouped by cause. */
 const groupedDeadLetters = 2_000;
 const shownCauses = 5;
+const shownRequests = 5;
+/** Characters of what a payer wrote: its page has all of it. */
+const shownWords = 160;
 
 /** The conditions that need a person now: money first, then those that stop payments, then the rest. */
 export async function readNeeds(site: ConsoleSite): Promise<readonly Need[]> {
-  const [unknown, owed, dead, breaks, alerts] = await Promise.all([
+  const [unknown, asked, owed, dead, breaks, alerts] = await Promise.all([
     unknownSettlements(site),
+    refundRequests(site),
     refundsOwed(site),
     deadLetters(site),
     breaksOfLastRun(site),
@@ -33,7 +44,7 @@ export async function readNeeds(site: ConsoleSite): Promise<readonly Need[]> {
   ]);
   // dead letters are listed by cause
   const others = alerts.filter(({ kind }) => kind !== 'dead_letters');
-  return [...unknown, ...owed, ...breaks, ...dead, ...others.map((alert) => needOf(site, alert))];
+  return [...unknown, ...asked, ...owed, ...breaks, ...dead, ...others.map((alert) => needOf(site, alert))];
 }
 
 async function unknownSettlements({ jobs, ledger }: ConsoleSite): Promise<readonly Need[]> {
@@ -49,6 +60,31 @@ async function unknownSettlements({ jobs, ledger }: ConsoleSite): Promise<readon
       path: '/console/payments?state=settlement_unknown',
     },
   ];
+}
+
+/** Each with what its payer wrote; those beyond the oldest ones are counted. */
+async function refundRequests({ jobs, ledger }: ConsoleSite): Promise<readonly Need[]> {
+  if (!jobs) return [];
+  const requests = await listRequests(ledger, shownRequests + 1);
+  const shown = requests.slice(0, shownRequests).map(({ quote_digest: digest, asked, ...money }) => ({
+    title: 'refund request',
+    text: `${amountText(money)}, ${asked.state === 'open' ? 'to be decided' : 'due'}: ${wordsOf(asked)}`,
+    since: new Date(asked.at),
+    path: `/console/payments/${digest}`,
+  }));
+  if (requests.length <= shownRequests) return shown;
+  const text = 'More payers ask for refunds: these are the oldest requests.';
+  return [...shown, { title: 'refund requests', text, since: undefined, path: undefined }];
+}
+
+function amountText({ amount, decimals, symbol }: Omit<ListedRequest, 'quote_digest' | 'asked'>): string {
+  return `${formatUnits(BigInt(amount), decimals)} ${symbol}`;
+}
+
+function wordsOf({ reason }: AskedRefund): string {
+  if (reason === undefined) return 'its reason is deleted';
+  const words = visibleText(reason);
+  return `“${words.length > shownWords ? `${words.slice(0, shownWords)}…` : words}”`;
 }
 
 /** Of calls that were given up, and of payments without a call: those of dead letters are decided on there. */

@@ -17,6 +17,7 @@ import { actionForms, callIdOf, paymentActions } from './actions.ts';
 import { transactionWithLink } from '../books/books-view.ts';
 import { networkName } from '../../pages/known-networks.ts';
 import { jobName } from '../words.ts';
+import { requestActions, requestSection } from './refund-request.ts';
 import { stateBadge } from './state-badge.ts';
 import { story } from './story.ts';
 import { timeline } from './timeline.ts';
@@ -27,6 +28,7 @@ const paymentsPath = '/console/payments';
 export function paymentPages(console: Console, site: ConsoleSite): void {
   console.show(`${paymentsPath}/:digest`, (visit) => paymentView(visit));
   paymentActions(console, site, paymentView);
+  requestActions(console, site, paymentView);
 }
 
 /** The page of a quote and its payment; with an action's refusal. */
@@ -39,7 +41,7 @@ async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View
   const quote = foldQuote(events);
   const callId = callIdOf(quote);
   const call = callId === undefined ? undefined : await findCallDetails(site.ledger.pool, callId);
-  const body = html`${story(quote, history.state, events)}
+  const body = html`${story(quote, history.state, events)} ${await requestSection(visit, digest, quote)}
     ${await actionForms(visit, { digest, payment: quote.payment, call })}
     <div class="grid pair">${moneyOf(quote, digest)} ${callSection(visit, quote, call)}</div>
     <section class="sheet" data-rows>
