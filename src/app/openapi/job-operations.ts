@@ -357,7 +357,7 @@ alone: the caller is then asserted without proof.`,
     id: 'requestRefund',
     summary: 'Asks for the refund of a payment, for its payer',
     description:
-      'Of a call that was not delivered, whose attempts fail, or of a route whose answer has a status of 400 or above. The payer signs its reason: EIP-712, domain `{name: "Tollbook", version: "1", chainId}`, type `RefundRequest(address asset,bytes32 paymentNonce,bytes32 quoteDigest,string reason)`. An operator decides where the refund is not due anyway; the receipt shows it. One request counts for each payment, and the same one again changes nothing.',
+      'Of a call that was not delivered, whose attempts fail, or of a route whose answer has a status of 400 or above. The payer signs its reason: EIP-712, domain `{name: "Tollbook", version: "1", chainId}`, type `RefundRequest(bytes32 quoteDigest,string reason)`. An operator decides where the refund is not due anyway; the receipt shows it. One request counts for each payment, and the same one again changes nothing.',
     body: { schema: refundRequestBody },
     answers: [{ status: 200, description: 'The request is on record.', schema: requestedRefund }],
     refusals: [

@@ -146,7 +146,7 @@ const checks = [
         when 'resolve' then array['settlement_disproved', 'settlement_reorged']
         when 'reverse_top_up' then array['refunded', 'settlement_failed']
         when 'alert' then array['settlement_disproved', 'settlement_reorged', 'payer_mismatch', 'settlement_overdue',
-          'operator_usage_implausible', 'operator_payouts_postponed']
+          'operator_usage_implausible', 'operator_payouts_postponed', 'refund_requested']
         when 'unreadable' then array[event.type]
         else '{}' end), false)
       or s.network <> coalesce(event.data::json->>'network', '')

@@ -28,10 +28,8 @@ export async function requestRefund(
   const { reason, signature } = asked;
   const known = paidPayment(foldQuote((await readStream(context.pool, digest)).events));
   if (!known) return refuse('receipt_not_found');
-  const { network, asset, payer, nonce } = paymentFromData(known.payment);
-  const signed = hashTypedData(
-    refundRequestTypedData({ network, asset, nonce, quoteDigest: digest, reason }),
-  );
+  const { network, payer, nonce } = paymentFromData(known.payment);
+  const signed = hashTypedData(refundRequestTypedData({ network, quoteDigest: digest, reason }));
   const { kind } = await checkPayerSignature(context, { network, payer, digest: signed, signature });
   if (kind === 'unavailable') return refuse('payer_signature_unchecked');
   if (kind !== 'signed') return refuse('invalid_payer_signature');

@@ -220,10 +220,11 @@ function giveUp(callId: number, attempt: number, operator: string): LedgerEvent[
 
 /** A call that a runner has, or may get, is not refunded; nor one whose payer has asked for it and that waits to be released. */
 function refuseCall(known: PaymentState, isGoodwill = false): Granted | undefined {
-  const { call, recovered } = known;
+  const { call, recovered, refundGrantedAt } = known;
   if (recovered?.redelivery && !call) return refuse('call_open');
-  if (isGoodwill || !call || refundReason(known) !== undefined) return undefined;
-  return refuse(call.status === 'completed' ? 'delivered' : 'call_open');
+  if (isGoodwill || !call || call.status === 'dead_lettered') return undefined;
+  if (call.status !== 'completed') return refuse('call_open');
+  return refundGrantedAt === undefined ? refuse('delivered') : undefined;
 }
 
 function refuse(kind: Exclude<WishRefusal['kind'], 'refund_under_way'>): Granted {

@@ -80,28 +80,31 @@ export function redeliveryDigest(request: RedeliveryRequest): Hex {
   return hashTypedData(redeliveryTypedData(request));
 }
 
-/** What the payer of a payment signs to ask for its refund. It needs no time: of one payment it counts once. */
-interface SignedRefundRequest extends NamedPayment {
+/**
+ * What the payer of a payment signs to ask for its refund. A quote has one payment, and one request of it counts: it needs no time and no
+ * challenge.
+ */
+export function refundRequestTypedData(request: {
+  readonly network: Caip2;
+  /** That of the receipt. */
+  readonly quoteDigest: Hex;
   readonly reason: string;
-}
-
-export function refundRequestTypedData({ reason, ...payment }: SignedRefundRequest) {
+}) {
+  const { quoteDigest, reason } = request;
   return {
-    domain: domainOf(payment),
+    domain: domainOf(request),
     types: {
       RefundRequest: [
-        { name: 'asset', type: 'address' },
-        { name: 'paymentNonce', type: 'bytes32' },
         { name: 'quoteDigest', type: 'bytes32' },
         { name: 'reason', type: 'string' },
       ],
     },
     primaryType: 'RefundRequest',
-    message: { ...messageOf(payment), reason },
+    message: { quoteDigest, reason },
   } as const;
 }
 
-function domainOf({ network }: NamedPayment) {
+function domainOf({ network }: Pick<NamedPayment, 'network'>) {
   return { name: 'Tollbook', version: '1', chainId: chainIdOf(network) ?? 0 } as const;
 }
 

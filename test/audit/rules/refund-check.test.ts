@@ -98,3 +98,60 @@ test.each<[string, StreamEvent[]]>([
     [...owed, started(), sentByOther, abandoned('nonce_spent', block)],
   ],
 ])('both verifiers reject %s', async (_, events) => expect(await verdictOn(events)).not.toBe('sound'));
+
+const failedAttempt = event('delivery_failed', { call_id: callId, attempt: 1, reason: 'status_500' });
+const beforeEnd = owed.slice(0, -1);
+const failing = [...beforeEnd, failedAttempt];
+const answered = (status: number) => [
+  ...beforeEnd,
+  event('completed', { call_id: callId, attempt: 1, http_status: status }),
+];
+const asked = event('refund_requested', {
+  ...named,
+  reason_sha256: hex32Of('too late'),
+  signature: `0x${'51'.repeat(65)}`,
+});
+const granted = event('refund_request_granted', { ...named, operator: 'ada' });
+const declined = event('refund_request_declined', { ...named, why: 'it is right', operator: 'ada' });
+const givenUp = event('operator_discarded', { call_id: callId, why: 'asked for', operator: 'ada' });
+const completedAgain = event('completed', { call_id: callId, attempt: 2 });
+
+test.each<[string, StreamEvent[]]>([
+  [
+    'of a call whose attempt failed, and that is granted',
+    [...failing, asked, dead, givenUp, granted, started()],
+  ],
+  ['of a call whose attempt failed, and that is declined', [...failing, asked, declined, completedAgain]],
+  ['of a dead letter', [...owed, asked, started(), refunded]],
+  ['of a dead letter that is delivered after all', [...owed, asked, requeued, completedAgain]],
+  ['of an answer that failed, and that is refunded', [...answered(404), asked, granted, started(), refunded]],
+  ['of an answer that failed, and that is declined', [...answered(404), asked, declined]],
+])('both verifiers accept a request for a refund %s', async (_, events) =>
+  expect(await verdictOn(events)).toBe('sound'),
+);
+
+test.each<[string, StreamEvent[]]>([
+  ['a request for the refund of a call that has not failed', [...beforeEnd, asked]],
+  ['a request for the refund of a call that was delivered', [...answered(200), asked]],
+  [
+    'a request for the refund of a call that was delivered at a later attempt',
+    [...failing, completedAgain, asked],
+  ],
+  ['a request for the refund of a refunded payment', [...owed, refunded, asked]],
+  ['a second request', [...owed, asked, asked]],
+  ['a request that follows a declined one', [...answered(404), asked, declined, asked]],
+  ['a refund that is granted and was not asked for', [...answered(404), granted]],
+  ['a refund that is granted after it was declined', [...answered(404), asked, declined, granted]],
+  ['a refund that is granted of a call that may still be delivered', [...failing, asked, granted]],
+  ['a request that is declined of a call that was given up', [...failing, asked, dead, givenUp, declined]],
+  ['a request that is declined though the refund is due', [...owed, asked, declined]],
+  [
+    'a decision about a request that a delivery has ended',
+    [...owed, asked, requeued, completedAgain, granted],
+  ],
+  ['a refund that is started of an answer before it was granted', [...answered(404), asked, started()]],
+  [
+    'a refund that is started of an answer whose request was declined',
+    [...answered(404), asked, declined, started()],
+  ],
+])('both verifiers reject %s', async (_, events) => expect(await verdictOn(events)).not.toBe('sound'));

@@ -80,6 +80,18 @@ describe('a payment in the books', () => {
     expect(after((q) => (dead(q), q.refund()))).toEqual({});
   });
 
+  test('whose refund an operator granted after its delivery is due as long as it is not refunded, and no income', () => {
+    const granted = (quote: ReturnType<typeof paidQuote>): void => {
+      quote.settle('chain');
+      quote.enqueue();
+      quote.complete();
+      quote.grantRefund();
+    };
+    expect(after(granted)).toEqual({ [chain]: 2000n, [refundsDue]: -2000n });
+    expect(after((q) => (granted(q), q.refund()))).toEqual({});
+    expect(after((q) => (dead(q), q.grantRefund()))).toEqual(after(dead));
+  });
+
   test('of which a part was refunded owes the rest, and nothing once that was refunded too', () => {
     expect(after((q) => (dead(q), q.refund(q.terms.pay_to, '500')))).toEqual({
       [chain]: 1500n,

@@ -119,6 +119,7 @@ export function paidQuote(n: number, token: object = {}) {
     complete: () => append('completed', { call_id: n * 10 + calls, attempt: 1 }),
     deadLetter: () => append('dead_lettered', { call_id: n * 10 + calls, attempt: 1, reason: 'http_400' }),
     requeue: () => append('operator_requeued', { call_id: n * 10 + calls }),
+    grantRefund: () => append('refund_request_granted', { ...of(), operator: 'ann' }),
     refund: (from: string = terms.pay_to, amount: string = terms.amount) =>
       append('refunded', {
         ...of(),
