@@ -78,6 +78,7 @@ export const refundEvents = {
     schema: z.strictObject({ ...ofPayment, operator: operatorName }),
     transition: { of: 'payment', from: ['settled'] },
     bookkeeping: 'posts',
+    reconciliation: 'needed',
     reopens: 'after_completion',
   },
   refund_request_declined: {

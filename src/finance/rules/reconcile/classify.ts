@@ -415,9 +415,11 @@ function isPayout({ network, contract, amount }: SpendFact, transfer: ChainTrans
   return transfer.network === network && transfer.from === contract && transfer.amount === amount;
 }
 
-/** Paid, not delivered and not to be delivered, and not refunded as a whole. */
-function isRefundDue({ call, isRefunded }: PaymentFact): boolean {
-  return !isRefunded && (!call || call.status === 'dead_lettered');
+/** Paid, not delivered and not to be delivered, or granted to its payer, and not refunded as a whole. */
+function isRefundDue({ call, isRefunded, refundGrantedAt }: PaymentFact): boolean {
+  const isOwed =
+    call?.status === 'completed' ? refundGrantedAt !== undefined : call?.status === 'dead_lettered';
+  return !isRefunded && (!call || isOwed);
 }
 
 /** How its place on the chain differs from the ledger's; undefined if it does not. */

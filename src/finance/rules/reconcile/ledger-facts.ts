@@ -175,6 +175,7 @@ export class LedgerFacts {
       case 'delivered':
       case 'completed':
       case 'dead_lettered':
+      case 'refund_request_granted':
         // of a payment that is closed and summed up these say nothing new
         return void this.#move(event);
       case 'operator_sweep_recorded':

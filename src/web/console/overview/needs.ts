@@ -6,7 +6,6 @@ import { findLastReconciliation } from '../../../audit/store/reconciliations.ts'
 import { countedOwed, readRefundsOwed } from '../../../payments/store/refunds.ts';
 import { dayText } from '../../pages/elements.ts';
 import { formatUnits } from 'viem/utils';
-import { visibleText } from '../../../base/values/visible-text.ts';
 import {
   type AskedRefund,
   type ListedRequest,
@@ -83,8 +82,7 @@ function amountText({ amount, decimals, symbol }: Omit<ListedRequest, 'quote_dig
 
 function wordsOf({ reason }: AskedRefund): string {
   if (reason === undefined) return 'its reason is deleted';
-  const words = visibleText(reason);
-  return `“${words.length > shownWords ? `${words.slice(0, shownWords)}…` : words}”`;
+  return `“${reason.length > shownWords ? `${reason.slice(0, shownWords)}…` : reason}”`;
 }
 
 /** Of calls that were given up, and of payments without a call: those of dead letters are decided on there. */

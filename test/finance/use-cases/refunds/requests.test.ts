@@ -115,20 +115,16 @@ test('only the payer’s signature over its reason, for its chain, asks for a re
   expect(await typesOf(digest)).not.toContain('refund_requested');
 });
 
-test.each([
-  ['an empty reason', ''],
-  ['one of blanks', '   '],
-  ['one of more than 500 characters', 'x'.repeat(501)],
-  ['one with a control character', 'a\u001b[2Jb'],
-  ['one of several lines', 'a\nb'],
-  ['one with half a character', 'a\ud800'],
-])('%s is refused', async (_, reason) => {
-  const { gateway } = await shared();
-  const answer = await gateway.post(`/x402/receipts/0x${'12'.repeat(32)}/refund-request`, {
-    body: JSON.stringify({ reason, signature: '0x00' }),
-    headers: { 'content-type': 'application/json' },
-  });
-  expect(answer).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
+test('a reason is one line of 1 to 500 characters, and others are refused', async () => {
+  const { gateway } = await start();
+  const others = ['', '   ', 'x'.repeat(501), 'a\u001b[2Jb', 'a\nb', 'a\u2028b', 'a\ud800'];
+  for (const reason of others) {
+    const answer = await gateway.post(`/x402/receipts/0x${'12'.repeat(32)}/refund-request`, {
+      body: JSON.stringify({ reason, signature: '0x00' }),
+      headers: { 'content-type': 'application/json' },
+    });
+    expect([reason, answer.status, answer.json.code]).toEqual([reason, 400, 'invalid_request']);
+  }
 });
 
 test('the contract that paid asks for the refund by the signature of its owner', async () => {
@@ -305,11 +301,6 @@ test('what a payer wrote is kept while an operator has to read it, then deleted 
   expect(await eraseRefundReasons(pool, [payerAddress], 10)).toBe(1);
   expect(await listRequests(ledger, 10)).toMatchObject([{ asked: { state: 'open', reason: undefined } }]);
 });
-
-/** A gateway for requests that reach no payment. */
-async function shared() {
-  return refunding(chain, { isDocumented: true });
-}
 
 /** A dead letter, and a request whose append waits until the gate is open. */
 async function withGate() {
