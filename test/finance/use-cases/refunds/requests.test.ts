@@ -1,5 +1,8 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { expect, test } from 'vitest';
+import { devnetKeys } from '../../../../src/devnet/accounts.ts';
 import { smartWallet } from '../../../../src/devnet/contracts.ts';
 import type { Hex } from '../../../../src/base/values/primitives.ts';
 import { requeueCall } from '../../../../src/calls/use-cases/requeue-call.ts';
@@ -16,7 +19,8 @@ import { useChain } from '../../../support/devnet.ts';
 import { expectSoundLedger } from '../../../support/invariants.ts';
 import { logLines } from '../../../support/log-lines.ts';
 import { payFor, payer } from '../../../support/payer.ts';
-import { tollbook } from '../../../support/program.ts';
+import { root } from '../../../support/pages.ts';
+import { spawnProgram, temporaryFolder, tollbook } from '../../../support/program.ts';
 import { askForRefund, refundRequestTypes } from '../../../support/refund-request.ts';
 import { eventually } from '../../../support/wait.ts';
 import { giveBack, payerAddress, refunding, reluctant } from './support.ts';
@@ -125,6 +129,19 @@ test('a reason is one line of 1 to 500 characters, and others are refused', asyn
     });
     expect([reason, answer.status, answer.json.code]).toEqual([reason, 400, 'invalid_request']);
   }
+});
+
+test('the program examples/refund-request.ts asks for the refund of a payment', async () => {
+  const { gateway, owed, receipt } = await start();
+  const { quoteDigest } = await owed();
+  const devnet = path.join(temporaryFolder(), 'devnet.json');
+  const facts = { gateway_url: gateway.url, payer_private_key: devnetKeys.payer };
+  writeFileSync(devnet, JSON.stringify(facts));
+  const command = [process.execPath, 'examples/refund-request.ts', quoteDigest, words];
+  const { code, stdout, stderr } = await spawnProgram(command, root, { DEVNET: devnet }).ended;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(/^200 .*"state":"due"/);
+  expect((await receipt(quoteDigest)).refund_request).toMatchObject({ state: 'due' });
 });
 
 test('the contract that paid asks for the refund by the signature of its owner', async () => {
