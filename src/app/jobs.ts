@@ -337,7 +337,7 @@ function openFacilitators(
   current: () => JobsConfig,
 ): Facilitators {
   const isAlone = settings.facilitators.length === 1;
-  const open = ({ name, label, url }: FacilitatorConfig): NamedFacilitator => {
+  const open = ({ name, label, url, walletFactories }: FacilitatorConfig): NamedFacilitator => {
     const client = createFacilitator({
       url,
       verifyTimeoutMs: settings.facilitatorVerifyTimeoutMs,
@@ -358,7 +358,8 @@ function openFacilitators(
       },
     });
     const observers = { metrics, tracing };
-    return { name, label, client: observedFacilitator(client, isAlone ? undefined : label, observers) };
+    const observed = observedFacilitator(client, isAlone ? undefined : label, observers);
+    return { name, label, client: observed, walletFactories };
   };
   return createFacilitators(settings.facilitators.map(open));
 }

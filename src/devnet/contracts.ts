@@ -15,6 +15,8 @@ export interface ContractArtifact {
 export const testToken = artifact('TestToken');
 /** An ERC-1271 wallet: `constructor(owner)`. */
 export const smartWallet = artifact('SmartWallet');
+/** Deploys ERC-1271 wallets at addresses known before: no constructor arguments. */
+export const walletFactory = artifact('WalletFactory');
 /** An ERC-1271 wallet that burns all gas instead of answering: no constructor arguments. */
 export const gasBurner = artifact('GasBurner');
 /** Permits callers for services: `constructor(serviceId, callers)`. */

@@ -11,6 +11,7 @@ import { startModelUpstream } from './model-upstream.ts';
 import { deployRegistry } from './registry.ts';
 import { type EchoCall, startEchoRunner } from './runner.ts';
 import { deployTokens } from './token.ts';
+import { deployWalletFactory } from './wallet-factory.ts';
 
 /** Loopback ports; 0 means any free one. */
 export interface DevnetPorts {
@@ -44,6 +45,8 @@ export interface Devnet {
   readonly parityContract: Address;
   /** What pays the routing API by signature. */
   readonly prepaid: DevnetPrepaid;
+  /** Through which the facilitator deploys wallets before they pay (ERC-6492). */
+  readonly walletFactory: Address;
   readonly facilitatorUrl: string;
   /** Where calls are posted, path included. */
   readonly runnerUrl: string;
@@ -64,7 +67,7 @@ const defaultPorts = { chain: 8412, facilitator: 8413, runner: 8414, model: 8415
 const runnerToken = 'devnet-runner-token-for-development';
 
 /**
- * Starts a chain with two tokens, a caller registry and a prepaid contract, a facilitator, an echo runner, a model
+ * Starts a chain with two tokens, a caller registry, a prepaid contract and a wallet factory, a facilitator, an echo runner, a model
  * upstream and an API. Nothing of it is safe to expose.
  * @throws when a part does not start; the parts before it are stopped again
  */
@@ -92,8 +95,9 @@ async function startParts(
   const parityContract = await deployRegistry(chain);
   const prepaid = await deployPrepaidContract(chain, tokens.token);
   await deployCheckpointAnchor(chain);
+  const walletFactory = await deployWalletFactory(chain);
   const facilitator = await startAt('facilitator', ports, (port) =>
-    startFacilitator({ ...settlingOn(chain), port }),
+    startFacilitator({ ...settlingOn(chain), walletFactories: [walletFactory], port }),
   );
   stops.push(facilitator.close);
   const runner = await startAt('runner', ports, (port) =>
@@ -112,6 +116,7 @@ async function startParts(
     payTo: devnetAddress('payTo'),
     parityContract,
     prepaid,
+    walletFactory,
     facilitatorUrl: facilitator.url,
     runnerUrl: runner.url,
     runnerToken,

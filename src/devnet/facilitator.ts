@@ -4,6 +4,7 @@ import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { ExactEvmScheme } from '@x402/evm/exact/facilitator';
 import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/facilitator';
 import { z } from 'zod';
+import type { Address } from '../base/values/primitives.ts';
 import {
   type Answer,
   HttpProblem,
@@ -14,7 +15,10 @@ import {
 } from './http-service.ts';
 import { type SettlementSignerOptions, createSettlementSigner } from './settlement-signer.ts';
 
-export interface FacilitatorOptions extends SettlementSignerOptions, ListenOptions {}
+export interface FacilitatorOptions extends SettlementSignerOptions, ListenOptions {
+  /** It deploys wallets through these before they pay (ERC-6492). Default: none. */
+  readonly walletFactories?: readonly Address[];
+}
 
 const maxBodyBytes = 64 * 1024;
 
@@ -40,13 +44,18 @@ export function startFacilitator(options: FacilitatorOptions): Promise<HttpServi
   return listen((request) => answer(facilitator, request), options);
 }
 
-function createFacilitator(options: SettlementSignerOptions): x402Facilitator {
+function createFacilitator(options: FacilitatorOptions): x402Facilitator {
   const signer = createSettlementSigner(options);
-  const facilitator = new x402Facilitator().register(`eip155:${options.chainId}`, new ExactEvmScheme(signer));
+  const config = { eip6492AllowedFactories: [...(options.walletFactories ?? [])] };
+  const facilitator = new x402Facilitator().register(
+    `eip155:${options.chainId}`,
+    new ExactEvmScheme(signer, config),
+  );
   const version1Name = version1Names[options.chainId];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the SDK types version 1's names as CAIP-2
   const version1Network = version1Name as `${string}:${string}` | undefined;
-  if (version1Network !== undefined) facilitator.registerV1(version1Network, new ExactEvmSchemeV1(signer));
+  if (version1Network !== undefined)
+    facilitator.registerV1(version1Network, new ExactEvmSchemeV1(signer, config));
   return facilitator;
 }
 

@@ -8,7 +8,11 @@ export type Answers = Readonly<Record<Hex, Hex>>;
 
 /** Deploys a contract that answers each call of the table with set bytes: an oracle's part, honest or not. */
 export function deployAnswers(rpcUrl: string, answers: Answers): Promise<Address> {
-  const code = codeOf(answers);
+  return deployCode(rpcUrl, codeOf(answers));
+}
+
+/** Deploys a contract with this code. */
+export function deployCode(rpcUrl: string, code: Hex): Promise<Address> {
   // copies the code behind itself and returns it: PUSH2 size, PUSH2 offset, PUSH0, CODECOPY, PUSH2 size, PUSH0, RETURN
   const init = `61${word2(size(code))}61000d5f3961${word2(size(code))}5ff3`;
   return deployContract(rpcUrl, { abi: [], bytecode: `0x${init}${code.slice(2)}` }, []);

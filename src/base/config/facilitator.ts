@@ -1,4 +1,6 @@
+import { z } from 'zod';
 import { ed25519KeysOf } from '../values/ed25519.ts';
+import type { Address } from '../values/primitives.ts';
 import type { RotatingSecret } from '../values/rotating-secret.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
@@ -8,6 +10,7 @@ import { rotatingSecret } from './secret-source.ts';
 import { readRotatingSecret } from './secrets.ts';
 import { readTables } from './table.ts';
 import { secureBaseUrl } from './urls.ts';
+import { address } from './values.ts';
 import { facilitatorMarginSecs } from '../values/facilitator-margin.ts';
 
 /** A payment must outlive the settlement by this much, or the facilitator refuses it. */
@@ -16,6 +19,10 @@ const settleMarginMs = facilitatorMarginSecs * 1_000;
 export const facilitatorShape = {
   url: secureBaseUrl.describe('http on loopback only'),
   token: rotatingSecret.describe('As `facilitator_token`'),
+  wallet_factories: z
+    .array(address)
+    .default([])
+    .describe('Contracts through which it deploys the wallet of a payment before it settles it (ERC-6492)'),
 } as const;
 
 /** One facilitator. */
@@ -26,6 +33,8 @@ export interface FacilitatorConfig {
   readonly label: string;
   readonly url: string;
   readonly tokens: RotatingSecret | undefined;
+  /** Through which it deploys wallets. Nothing that facilitators answer says it. */
+  readonly walletFactories: readonly Address[];
 }
 
 /**
@@ -53,7 +62,8 @@ async function readSingle(root: RootTable, reading: Reading): Promise<Facilitato
   const tokens = await readRotatingSecret(root, 'facilitator_token', { minChars: 1 }, reading);
   if (!reading.skippedSecrets) checkTokens(tokens ?? [], ['facilitator_token'], reading.report);
   const { facilitatorUrl: url } = root.values;
-  return url === undefined ? undefined : { name: undefined, label: new URL(url).host, url, tokens };
+  if (url === undefined) return undefined;
+  return { name: undefined, label: new URL(url).host, url, tokens, walletFactories: [] };
 }
 
 async function readListed(raw: unknown, reading: Reading): Promise<readonly FacilitatorConfig[]> {
@@ -64,14 +74,14 @@ async function readListed(raw: unknown, reading: Reading): Promise<readonly Faci
   for (const [index, table] of readTables(facilitatorShape, raw, ['facilitators'], report).entries()) {
     const tokens = await readRotatingSecret(table, 'token', { minChars: 1 }, reading);
     if (!reading.skippedSecrets) checkTokens(tokens ?? [], [...table.at, 'token'], report);
-    const { url } = table.values;
+    const { url, walletFactories = [] } = table.values;
     if (url === undefined) continue;
     const name = url.slice(url.indexOf('//') + 2);
     const earlier = places.get(name);
     if (earlier !== undefined)
       report.mistake([...table.at, 'url'], `is the one of facilitators[${earlier}] too`);
     places.set(name, earlier ?? index);
-    listed.push({ name, label: name, url, tokens });
+    listed.push({ name, label: name, url, tokens, walletFactories });
   }
   return listed;
 }

@@ -87,7 +87,7 @@ function withServedRoutes(started: JobsConfig, next: JobsConfig): JobsConfig {
 }
 
 function facilitatorsOf(jobs: JobsConfig | undefined): readonly unknown[] | undefined {
-  return jobs?.facilitators.map(({ name }) => name);
+  return jobs?.facilitators.map(({ name, walletFactories }) => [name, walletFactories]);
 }
 
 /** The facilitators of the start with the tokens that they have in the new configuration. */

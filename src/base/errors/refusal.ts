@@ -47,6 +47,8 @@ export const refusals = {
     payment_required: 'This job must be paid for. Sign one of the offered payments.',
     payment_invalid:
       'The payment was rejected. This request charged nothing. Sign one of the offered payments.',
+    wallet_not_deployed:
+      "The payer's wallet has no contract on the chain, and no facilitator of this gateway deploys it. This request charged nothing. Deploy the wallet, then sign one of the offered payments.",
     quote_expired:
       'The quote that this payment names has expired. This request charged nothing. Sign one of the offered payments.',
     quote_ended:

@@ -23,7 +23,7 @@ import {
   type SignatureCheck,
   type SignaturePorts,
 } from '../../payments/use-cases/payer-signature.ts';
-import type { Facilitators, PayableKind, Settler } from '../../payments/peers/facilitator/facilitators.ts';
+import type { PayableKind, Settler } from '../../payments/peers/facilitator/facilitators.ts';
 import type { LostPayments } from '../../payments/use-cases/lost-payments.ts';
 import type { Offers } from './offers.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
@@ -41,7 +41,6 @@ import {
 import { isOfferSecret, type ReceiptKeys } from '../../payments/use-cases/receipt-keys.ts';
 
 export interface CheckPorts extends CallerPorts, SignaturePorts, CapacityPorts {
-  readonly facilitators: Facilitators;
   readonly offers: Offers;
   readonly lostPayments: LostPayments;
   readonly receiptKeys: ReceiptKeys;
@@ -90,6 +89,10 @@ export async function checkPayment(
   const signed = await checkSignature(context, payment);
   if (signed.kind === 'unavailable')
     return refusal(request, 'facilitator_unavailable', { digest, reason: 'signature_unchecked' });
+  if (signed.kind === 'not_deployed') {
+    const why = { stage: 'verify', reason: signed.kind, quote_digest: digest } as const;
+    return rejectedPayment(job, why, 'wallet_not_deployed');
+  }
   if (signed.kind === 'not_signed') {
     return rejectedPayment(job, { stage: 'verify', reason: notSigned, quote_digest: digest });
   }
@@ -157,7 +160,7 @@ async function verifyPayment(
   request: PaidRequest,
   job: Job,
   matched: MatchedPayment,
-  signed: SignatureCheck,
+  signed: Extract<SignatureCheck, { kind: 'signed' | 'unchecked' }>,
   carried: PassedOn,
 ): Promise<Verified | JobRefusal> {
   const { facilitators, offers } = context;
@@ -177,11 +180,12 @@ async function verifyPayment(
   }
   const isSkipped = !context.settings.facilitatorVerify && job.mode === 'public_paid';
   if (isSkipped && !mayBeLost && signed.kind === 'signed' && offers.isSettled(payment)) {
-    const settler = facilitators.settlerOf(kindOf(payment));
+    const settler = facilitators.settlerOf({ ...kindOf(payment), factory: signed.factory });
     if (settler) return verifiedBy('signature', settler);
   }
   const source = { payer: payment.payer, client: request.client };
-  const answer = await facilitators.verify(facilitatorRequest(payment, digest, carried), source);
+  const asked = facilitatorRequest(payment, digest, carried);
+  const answer = await facilitators.verify(asked, source, signed.factory);
   if (answer.kind === 'invalid')
     return unlessLost(await judgeInvalid(context, request, job, matched, answer.reason));
   const isOtherPayer =

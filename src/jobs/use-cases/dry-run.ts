@@ -160,6 +160,8 @@ async function provenPayer(context: DryRunPorts, decoded: DecodedPayment, job: J
     case 'unchecked':
       // the paid flow relies on the facilitator here, which a dry run does not ask
       return payer(payment.payer, false);
+    case 'not_deployed':
+      return { kind: 'failed', code: 'wallet_not_deployed' };
     case 'not_signed':
       return { kind: 'failed', code: 'payment_invalid' };
     case 'unavailable':

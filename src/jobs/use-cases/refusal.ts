@@ -39,7 +39,12 @@ interface RefusalBase {
 }
 
 /** The codes that are answered with 402 and a new quote. */
-export type OfferCode = 'payment_required' | 'payment_invalid' | 'quote_expired' | 'quote_ended';
+export type OfferCode =
+  | 'payment_required'
+  | 'payment_invalid'
+  | 'wallet_not_deployed'
+  | 'quote_expired'
+  | 'quote_ended';
 
 /** Answered with a new quote for the job. */
 export interface OfferRefusal extends RefusalBase {

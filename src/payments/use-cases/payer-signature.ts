@@ -3,7 +3,9 @@ import type { ContractSignatureChecker } from '../../base/peers/rpc/contract-sig
 import { parseSignature, recoverSigner } from '../../base/values/ethereum-signature.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { Address, Caip2, Hex } from '../../base/values/primitives.ts';
+import { readSignatureForm } from '../../base/values/wrapped-signature.ts';
 import type { Chain } from '../peers/chain/chain.ts';
+import type { Facilitators } from '../peers/facilitator/facilitators.ts';
 import type { DecodedPayment } from '../rules/decode-payment.ts';
 import {
   isSignedByPayer,
@@ -18,15 +20,21 @@ export interface SignaturePorts {
   readonly chains: ReadonlyMap<Caip2, Chain>;
   /** Asks contracts whether a signature is theirs. */
   readonly contractSignatures: ContractSignatureChecker;
+  /** They deploy the wallets of payments, not the gateway. */
+  readonly facilitators: Facilitators;
   readonly log: OperatorLog;
 }
 
 export type SignatureCheck =
-  /** By an ordinary account's key, or for its contract (ERC-1271). */
-  | { readonly kind: 'signed'; readonly by: 'key' | 'contract' }
+  /** By an ordinary account's key. */
+  | { readonly kind: 'signed'; readonly by: 'key'; readonly factory?: undefined }
+  /** For its contract (ERC-1271), which this factory deploys if it is not deployed yet (ERC-6492). */
+  | { readonly kind: 'signed'; readonly by: 'contract'; readonly factory?: Address | undefined }
   | { readonly kind: 'not_signed' }
+  /** The payer is a contract that is not deployed yet, and that no facilitator deploys. */
+  | { readonly kind: 'not_deployed' }
   /** The payer may be a contract, and no RPC of its chain is configured: only the facilitator can tell. */
-  | { readonly kind: 'unchecked' }
+  | { readonly kind: 'unchecked'; readonly factory?: Address | undefined }
   /** The payer may be a contract, and its chain does not answer. */
   | { readonly kind: 'unavailable' };
 
@@ -41,15 +49,8 @@ export async function checkSignature(
   if (isSignedByPayer(payment)) return { kind: 'signed', by: 'key' };
   const { network, payer, signature, transferMethod } = payment;
   const digest = schemes[transferMethod].digest(payment);
-  return byContract[await askContract(context, network, payer, digest, signature)];
+  return askContract(context, { network, payer, digest, signature });
 }
-
-const byContract = {
-  valid: { kind: 'signed', by: 'contract' },
-  invalid: { kind: 'not_signed' },
-  no_rpc: { kind: 'unchecked' },
-  unavailable: { kind: 'unavailable' },
-} as const;
 
 /**
  * The token that a payment is in; undefined if it is none of these. A version 1 payment names only its network: if that has several
@@ -95,26 +96,38 @@ export async function checkPayerSignature(
   if (signature.length > maxSignatureChars || !signatureForm.test(signature)) return { kind: 'malformed' };
   const parsed = parseSignature(signature);
   if (parsed && recoverSigner(hexToBytes(digest), parsed) === payer) return { kind: 'signed' };
-  const answer = await askContract(context, network, payer, digest, signature.toLowerCase() as Hex);
-  if (answer === 'unavailable') return { kind: answer };
-  return { kind: answer === 'valid' ? 'signed' : 'not_signed' };
+  const lowerCased = signature.toLowerCase() as Hex;
+  const { kind } = await askContract(context, { network, payer, digest, signature: lowerCased });
+  return { kind: kind === 'signed' || kind === 'unavailable' ? kind : 'not_signed' };
 }
 
-/** What the payer's contract says of its signature over a digest (ERC-1271). */
+/**
+ * What the payer's contract says of its signature over a digest (ERC-1271). One that is not deployed yet is asked only if a facilitator
+ * deploys it: no other factory is called, not even in a call that changes nothing.
+ */
 async function askContract(
-  { chains, contractSignatures, log }: SignaturePorts,
-  network: Caip2,
-  payer: Address,
-  digest: Hex,
-  signature: Hex,
-): Promise<'valid' | 'invalid' | 'no_rpc' | 'unavailable'> {
+  { chains, contractSignatures, facilitators, log }: SignaturePorts,
+  { network, payer, digest, signature }: PayerSignature & { readonly signature: Hex },
+): Promise<SignatureCheck> {
+  const form = readSignatureForm(signature);
+  if (form.kind === 'malformed') return { kind: 'not_signed' };
+  const factory = form.kind === 'wrapped' ? form.factory : undefined;
+  const isDeployable = factory === undefined || facilitators.deploysThrough(factory);
   const rpcUrl = chains.get(network)?.rpcUrl;
-  if (rpcUrl === undefined) return 'no_rpc';
-  const answer = await contractSignatures.isValidSignature({ rpcUrl, account: payer, digest, signature });
-  if (answer.kind === 'answer') return answer.valid ? 'valid' : 'invalid';
+  if (rpcUrl === undefined) return isDeployable ? { kind: 'unchecked', factory } : { kind: 'not_deployed' };
+  const inner = form.kind === 'wrapped' ? form.signature : signature;
+  const asked = { rpcUrl, account: payer, digest };
+  const own = await contractSignatures.isValidSignature({ ...asked, signature: inner });
+  const isUndeployed = factory !== undefined && own.kind === 'answer' && !own.isContract;
+  if (isUndeployed && !isDeployable) return { kind: 'not_deployed' };
+  const answer = isUndeployed ? await contractSignatures.isValidWrapped({ ...asked, signature }) : own;
+  if (answer.kind === 'answer') {
+    if (!answer.valid) return { kind: 'not_signed' };
+    return { kind: 'signed', by: 'contract', factory: isUndeployed ? factory : undefined };
+  }
   log.warn(
     { account: payer, cause: answer.cause },
     'the signature of a contract account could not be checked: its request was refused',
   );
-  return 'unavailable';
+  return { kind: 'unavailable' };
 }

@@ -8,7 +8,7 @@ describe('several facilitators', () => {
 
   it('are asked in their order, each with its own token, and events name them by their address', async () => {
     const text = listed(
-      'url = "https://one.example/x402/"\ntoken = "env:FACILITATOR_TOKEN"',
+      `url = "https://one.example/x402/"\ntoken = "env:FACILITATOR_TOKEN"\nwallet_factories = ["0x${'ab'.repeat(20)}"]`,
       'url = "http://127.0.0.1:9"',
     );
     expect((await parseX402(text)).facilitators).toEqual([
@@ -17,8 +17,15 @@ describe('several facilitators', () => {
         label: 'one.example/x402',
         url: 'https://one.example/x402',
         tokens: ['secret'],
+        walletFactories: [`0x${'ab'.repeat(20)}`],
       },
-      { name: '127.0.0.1:9', label: '127.0.0.1:9', url: 'http://127.0.0.1:9', tokens: undefined },
+      {
+        name: '127.0.0.1:9',
+        label: '127.0.0.1:9',
+        url: 'http://127.0.0.1:9',
+        tokens: undefined,
+        walletFactories: [],
+      },
     ]);
   });
 
@@ -30,6 +37,11 @@ describe('several facilitators', () => {
     ],
     ['a key that is none', listed('url = "https://a.example"\nweight = 2'), [/weight: is not a known key/]],
     ['one without an address', listed('token = "env:FACILITATOR_TOKEN"'), [/url: is missing/]],
+    [
+      'a factory that is no address',
+      listed('url = "https://a.example"\nwallet_factories = ["0x12"]'),
+      [/wallet_factories\[0\]: /],
+    ],
     ['one over plain http', listed('url = "http://a.example"'), [/url: must be https, or http on loopback/]],
     ['an empty list', `facilitators = []\n${only}`, [/facilitators: names none/]],
     [

@@ -414,6 +414,7 @@ describe('the facilitator', () => {
           label: 'facilitator.example',
           url: 'https://facilitator.example/x402',
           tokens: ['secret'],
+          walletFactories: [],
         },
       ],
       facilitatorVerify: false,

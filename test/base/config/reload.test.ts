@@ -86,7 +86,7 @@ function listed(...tables: readonly string[]): string {
   return tables.map((table) => `[[facilitators]]\n${table}\n`).join('');
 }
 
-test('facilitators that a reload adds, leaves out or puts in another order require a restart; their tokens do not', async () => {
+test('facilitators that a reload adds, leaves out or puts in another order require a restart, and so do their factories of wallets; their tokens do not', async () => {
   const [one, other] = ['url = "https://one.example"', 'url = "https://other.example"'];
   const files = { 'conf/token': 'first' };
   const started = await read('', listed(`${one}\ntoken = "file:token"`, other), files);
@@ -98,6 +98,7 @@ test('facilitators that a reload adds, leaves out or puts in another order requi
   for (const changed of [
     listed(one),
     listed(other, one),
+    listed(`${one}\nwallet_factories = ["0x${'ab'.repeat(20)}"]`, other),
     listed(one, other, 'url = "https://third.example"'),
   ])
     expect(reloadConfig(started, await read('', changed))).toMatchObject({

@@ -139,12 +139,7 @@ describe('before the facilitator is asked', () => {
       ['a signature of another account', (own: string): string => own, invalid],
       ['a signature with a high s', malleated, invalid],
       ['a contract signature of an account without code', (own: string): string => `${own}00`, invalid],
-      [
-        'a malformed wrapped signature (ERC-6492)',
-        (): string => wrapped(`0x${digits('0', 130)}`),
-        'erc6492_signature',
-      ],
-      ['a well-formed wrapped signature', wrapped, 'erc6492_signature'],
+      ['a wrapped signature that is none (ERC-6492)', wrapped, 'malformed_wrapped_signature'],
     ] as const) {
       const offer = offerOf(await gateway.post(job, { body: 'x' }));
       const payment = await signOffer(offer, name.includes('another') ? { signed: { from: payTo } } : {});

@@ -158,6 +158,7 @@ export const didDocument = z
 const paymentCodes = [
   'payment_required',
   'payment_invalid',
+  'wallet_not_deployed',
   'quote_expired',
   'quote_ended',
 ] as const satisfies readonly PaymentRequired['code'][];

@@ -1,3 +1,4 @@
+import type { Address } from '../../../base/values/primitives.ts';
 import { isAmong, type SupportedKind } from '../../rules/supported-kinds.ts';
 import type { PaymentSource } from './circuit-breaker.ts';
 import type {
@@ -16,6 +17,8 @@ export interface NamedFacilitator {
   /** As a person reads it. */
   readonly label: string;
   readonly client: Facilitator;
+  /** Through which it deploys the wallet of a payment before it settles it. Default: none. */
+  readonly walletFactories?: readonly Address[];
 }
 
 /** Which facilitator a payment is settled by; the name is undefined where there is only one, without a list. */
@@ -24,7 +27,10 @@ export interface Settler {
 }
 
 /** A kind of payments. */
-export type PayableKind = Pick<SupportedKind, 'scheme' | 'network'>;
+export interface PayableKind extends Pick<SupportedKind, 'scheme' | 'network'> {
+  /** Of a payment whose wallet is not deployed yet: what deploys it. */
+  readonly factory?: Address | undefined;
+}
 
 export interface FacilitatorState {
   readonly label: string;
@@ -40,12 +46,21 @@ export interface FacilitatorState {
 export interface Facilitators {
   /** The kinds that any of them settles. One that does not answer counts with its last answer. Unavailable if none has ever answered. */
   supported(): Promise<SupportedAnswer>;
-  /** The first useful answer, with the name of the facilitator that gave it; else the last one's trouble. */
-  verify(request: FacilitatorRequest, source?: PaymentSource): Promise<VerifyAnswer & Partial<Settler>>;
+  /**
+   * The first useful answer, with the name of the facilitator that gave it; else the last one's trouble.
+   * @param factory what deploys the payer's wallet, if it is not deployed yet: only those that use it are asked
+   */
+  verify(
+    request: FacilitatorRequest,
+    source?: PaymentSource,
+    factory?: Address,
+  ): Promise<VerifyAnswer & Partial<Settler>>;
   /** Asks the one with this name; the first one for a payment that names none. One that is not configured any more is not asked: `not_sent`. */
   settle(request: FacilitatorRequest, by: Settler, options?: SettleOptions): Promise<SettleAnswer>;
   /** The first one that settles this kind and whose circuit is closed. */
   settlerOf(kind: PayableKind): Settler | undefined;
+  /** Whether any of them deploys wallets through this factory. */
+  deploysThrough(factory: Address): boolean;
   /** Whether no payment can be started: the circuit of every one is open. */
   isCircuitOpen(): boolean;
   /** Whether that one can be asked to settle a payment again: it is configured, and its circuit is closed. */
@@ -79,11 +94,12 @@ export function createFacilitators(named: readonly NamedFacilitator[]): Facilita
       if (unanswered && answers.every(({ kind }) => kind === 'unavailable')) return unanswered;
       return { kind: 'kinds', kinds: known };
     },
-    async verify(request, source) {
+    async verify(request, source, factory) {
       const { scheme, network } = request.paymentRequirements;
-      const able = members.filter((member) => settles(member, { scheme, network }));
+      const deploying = members.filter((member) => deploys(member, factory));
+      const able = deploying.filter((member) => settles(member, { scheme, network }));
       let last: VerifyAnswer | undefined;
-      for (const { client, name } of able.length > 0 ? able : [first]) {
+      for (const { client, name } of able.length > 0 ? able : deploying.slice(0, 1)) {
         last = await client.verify(request, source);
         if (last.kind !== 'unavailable') return { ...last, name };
       }
@@ -95,7 +111,11 @@ export function createFacilitators(named: readonly NamedFacilitator[]): Facilita
       const error = new Error(`[[facilitators]] does not name ${by.name}, which this payment was given to`);
       return { kind: 'not_sent', cause: 'facilitator_not_configured', error };
     },
-    settlerOf: (kind) => members.find((member) => !member.client.isCircuitOpen() && settles(member, kind)),
+    settlerOf: (kind) =>
+      members.find(
+        (member) => !member.client.isCircuitOpen() && settles(member, kind) && deploys(member, kind.factory),
+      ),
+    deploysThrough: (factory) => members.some((member) => deploys(member, factory)),
     isCircuitOpen: () => members.every(({ client }) => client.isCircuitOpen()),
     canSettle: (by) => find(by)?.client.isCircuitOpen() === false,
     typicalSettleMs: (by) => find(by)?.client.typicalSettleMs() ?? 0,
@@ -116,6 +136,10 @@ async function learn(member: Member): Promise<SupportedAnswer> {
   if (answer.kind === 'kinds') member.kinds = answer.kinds;
   member.trouble = answer.kind === 'unavailable' ? answer.cause : undefined;
   return answer;
+}
+
+function deploys({ walletFactories = [] }: Member, factory: Address | undefined): boolean {
+  return factory === undefined || walletFactories.includes(factory);
 }
 
 /** Before its first answer it may settle anything. */

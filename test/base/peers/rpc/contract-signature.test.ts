@@ -1,4 +1,10 @@
-import { encodeFunctionData, parseAbi } from 'viem';
+import {
+  encodeDeployData,
+  encodeFunctionData,
+  erc6492SignatureValidatorAbi,
+  erc6492SignatureValidatorByteCode,
+  parseAbi,
+} from 'viem';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   createContractSignatureChecker,
@@ -129,6 +135,53 @@ test('a broken connection is retried once', async () => {
   );
   expect(await ask(stub.url)).toEqual(valid);
   expect(stub.requests).toHaveLength(3);
+});
+
+describe('a signature wrapped for an account that is not deployed yet', () => {
+  const signature: Hex = `0x${'6492'.repeat(100)}`;
+  const askWrapped = (rpcUrl: string) => checker().isValidWrapped({ rpcUrl, account, digest, signature });
+
+  test("is judged by the reference validator's code, without a sender, with a gas cap", async () => {
+    const stub = await startRpcStub((request) => succeed(request, '0x01'));
+    expect(await askWrapped(stub.url)).toEqual({ kind: 'answer', valid: true });
+    const data = encodeDeployData({
+      abi: erc6492SignatureValidatorAbi,
+      bytecode: erc6492SignatureValidatorByteCode,
+      args: [account, digest, signature],
+    });
+    expect(stub.requests.map(({ body }) => [body.method, body.params])).toEqual([
+      ['eth_call', [{ data, gas: '0x2dc6c0' }, 'latest']],
+    ]);
+  });
+
+  test.each([...reverts, ...halts])('is invalid when the call fails with: %s', async (_, error) => {
+    const stub = await startRpcStub((request) => refuse(request, error));
+    expect(await askWrapped(stub.url)).toEqual({ kind: 'answer', valid: false });
+  });
+
+  test('is invalid when the validator says no, and when it fails with more than an answer may have', async () => {
+    const no = await startRpcStub((request) => succeed(request, '0x00'));
+    expect(await askWrapped(no.url)).toEqual({ kind: 'answer', valid: false });
+    const error = { code: 3, message: 'execution reverted', data: `0x${'00'.repeat(1024 * 1024)}` };
+    const long = await startRpcStub((request) => refuse(request, error));
+    expect(await askWrapped(long.url)).toEqual({ kind: 'answer', valid: false });
+  });
+
+  test.each(nodeErrors)('is not judged when the node answers with %s', async (_, error) => {
+    const stub = await startRpcStub((request) => refuse(request, error));
+    expect(await askWrapped(stub.url)).toMatchObject({ kind: 'unavailable', cause: 'rpc_error' });
+  });
+
+  test.each<[string, unknown, string]>([
+    ['nothing, as of an account that is called', '0x', 'malformed'],
+    ['a word', `0x${'0'.repeat(63)}1`, 'malformed'],
+    ['another byte', '0x02', 'malformed'],
+    ['half a byte', '0x1', 'malformed'],
+    ['null', null, 'malformed'],
+  ])('is not judged when the node answers with %s', async (_, result, cause) => {
+    const stub = await startRpcStub((request) => succeed(request, result));
+    expect(await askWrapped(stub.url)).toMatchObject({ kind: 'unavailable', cause });
+  });
 });
 
 test('after close nothing is sent', async () => {

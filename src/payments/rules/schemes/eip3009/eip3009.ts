@@ -4,6 +4,7 @@ import type { PaymentScheme, InvalidPayment, OfferTerms, ParsedPayload, SignedTe
 import { authorizationDigest } from './authorization-digest.ts';
 import { z } from 'zod';
 import { type Hex, isHex32, parseAddress } from '../../../../base/values/primitives.ts';
+import { readSignatureForm } from '../../../../base/values/wrapped-signature.ts';
 import { type PaymentWindow, windowError } from '../../payment-window.ts';
 
 const text = z.string().max(10_000);
@@ -38,8 +39,6 @@ function parsePayload(payload: unknown): AuthorizationPayload | undefined {
 const payloadKeys = new Set(['signature', 'authorization']);
 const authorizationKeys = new Set(['from', 'to', 'value', 'validAfter', 'validBefore', 'nonce']);
 const decimal = /^(?:0|[1-9]\d{0,77})$/;
-/** The end of a signature that is valid only after its wallet was deployed (ERC-6492): no part of the paid flow deploys. */
-const erc6492Suffix = '6492'.repeat(16);
 const signatureHex = /^0x(?:[0-9a-fA-F]{2}){65,4096}$/;
 
 function readTerms({ received }: AuthorizationPayload): SignedTerms | undefined {
@@ -75,7 +74,8 @@ function checkPayload(
     if (!decimal.test(authorization[name])) return invalid('not_a_decimal');
   }
   if (!signatureHex.test(received.signature)) return invalid('malformed_signature');
-  if (received.signature.endsWith(erc6492Suffix)) return invalid('erc6492_signature');
+  const signature = received.signature.toLowerCase() as Hex;
+  if (readSignatureForm(signature).kind === 'malformed') return invalid('malformed_wrapped_signature');
   if (parseAddress(authorization.to) !== offer.payTo) return invalid('recipient_mismatch');
   if (BigInt(authorization.value) !== offer.amount) return invalid('authorization_value_mismatch');
   const validAfter = BigInt(authorization.validAfter);
@@ -87,7 +87,7 @@ function checkPayload(
     amount: offer.amount,
     validAfter,
     validBefore,
-    signature: received.signature.toLowerCase() as Hex,
+    signature,
   };
 }
 
@@ -110,7 +110,9 @@ const wire = {
       signature: z
         .string()
         .regex(signatureHex)
-        .describe("The payer's EIP-712 signature, or that of its contract (ERC-1271)."),
+        .describe(
+          "The payer's EIP-712 signature, or that of its contract (ERC-1271), wrapped if it is not deployed yet (ERC-6492).",
+        ),
       authorization: z.strictObject({
         from: z.string().describe('The payer.'),
         to: z.string().describe('The payee that was offered.'),
@@ -132,6 +134,7 @@ const wire = {
 /** The reasons that facilitators have been seen to give before they broadcast, and never after. */
 const reasonsBeforeBroadcast = new Set([
   'insufficient_funds',
+  'eip6492_factory_not_allowed',
   'invalid_exact_evm_signature',
   'invalid_exact_evm_payload_signature',
   'invalid_exact_evm_insufficient_balance',
