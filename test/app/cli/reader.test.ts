@@ -121,6 +121,7 @@ test('every command whose help says that the reader role is enough works with it
     verify: [],
     settlements: [],
     'refunds due': [],
+    'refunds requests': [],
     'sweeps list': ['--rates', rates],
     'sweeps payments': ['--tx', `0x${'a'.repeat(64)}`],
     'transfers list': [],

@@ -38,6 +38,13 @@ function dead(quote: ReturnType<typeof paidQuote>): void {
   quote.deadLetter();
 }
 
+function granted(quote: ReturnType<typeof paidQuote>): void {
+  quote.settle('chain');
+  quote.enqueue();
+  quote.complete();
+  quote.grantRefund();
+}
+
 describe('a payment in the books', () => {
   test('is a liability until it is delivered, then income', () => {
     expect(after((q) => (q.settle('chain'), q.enqueue(), q.deliver()))).toEqual({
@@ -81,12 +88,6 @@ describe('a payment in the books', () => {
   });
 
   test('whose refund an operator granted after its delivery is due as long as it is not refunded, and no income', () => {
-    const granted = (quote: ReturnType<typeof paidQuote>): void => {
-      quote.settle('chain');
-      quote.enqueue();
-      quote.complete();
-      quote.grantRefund();
-    };
     expect(after(granted)).toEqual({ [chain]: 2000n, [refundsDue]: -2000n });
     expect(after((q) => (granted(q), q.refund()))).toEqual({});
     expect(after((q) => (dead(q), q.grantRefund()))).toEqual(after(dead));
