@@ -45,6 +45,8 @@ const needMore = [
   'doctor',
   'settlements resolve',
   'refunds batch',
+  'refunds decline',
+  'refunds grant',
   'refunds abandon',
   'refunds record',
   'sweeps record',
