@@ -3,7 +3,7 @@ import { refundRequestTypedData } from '../../payments/rules/payer-signatures.ts
 import { paymentFromData } from '../../payments/rules/payment.ts';
 import { foldQuote, paidPayment, type PaymentState } from '../../payments/rules/quote-state.ts';
 import { putRefundReason } from '../../payments/store/refund-requests.ts';
-import { checkPayerSignature } from '../../payments/use-cases/payer-signature.ts';
+import { checkPayerSignature, type SignaturePorts } from '../../payments/use-cases/payer-signature.ts';
 import { hashTypedData } from 'viem/utils';
 import type { RefusalCode } from '../../base/errors/refusal.ts';
 import type { Hex } from '../../base/values/primitives.ts';
@@ -21,7 +21,7 @@ export type RefundRequestAnswer =
  * same request again gets the present state of the first one.
  */
 export async function requestRefund(
-  context: Pick<JobsContext, 'pool' | 'lane' | 'chains' | 'contractSignatures' | 'log'>,
+  context: SignaturePorts & Pick<JobsContext, 'pool' | 'lane'>,
   digest: Hex,
   asked: { readonly reason: string; readonly signature: string },
 ): Promise<RefundRequestAnswer> {

@@ -337,8 +337,12 @@ async function withGate() {
     chains: chains as Parameters<typeof requestRefund>[0]['chains'],
     contractSignatures: {
       isValidSignature: () => Promise.reject(new Error('a key has signed')),
+      isValidWrapped: () => Promise.reject(new Error('a key has signed')),
       close: async () => {},
     },
+    facilitators: { deploysThrough: () => false } as unknown as Parameters<
+      typeof requestRefund
+    >[0]['facilitators'],
     log: logLines().logger,
   };
   const ask = async (digest: Hex) => {
