@@ -11,7 +11,7 @@ $$;
 -- Admits one completion or refuses it; a refusal charges nothing and is recorded once a minute, and those of all strangers, and of all
 -- customers, up to an allowance: `is_summed` says that the gateway counts one beyond it. A request counts against its subject and
 -- against all of `others`, or, where one of them is full, against none. With `is_refused` the gateway refuses the request itself: it is
--- only counted. With `counts_requests` a refusal for lack of credit counts too, against minutes alone. The answer names the limit that
+-- only counted. A refusal for lack of credit counts too, against minutes alone. The answer names the limit that
 -- binds, of all minutes and of all days: the one that refused, or the one that leaves the least. A hold that may be only a part of what
 -- is available is refused where less than `needed` is. Only tollbook.append calls it, under
 -- the lane's lock: no other process changes what it reads.
@@ -43,7 +43,7 @@ declare
   remaining int;
 begin
   select * into admission from json_to_record(p_admission) as a(chat_id uuid, process_id uuid, subject text,
-    per_minute int, per_day int, others json, counts_requests boolean, is_refused boolean, refusal_events_per_sec int, key_id bigint, account_id bigint, hold bigint, needed bigint, minimum bigint);
+    per_minute int, per_day int, others json, is_refused boolean, refusal_events_per_sec int, key_id bigint, account_id bigint, hold bigint, needed bigint, minimum bigint);
   admission.needed := coalesce(admission.needed, admission.hold);
   now_ms := (extract(epoch from p_now) * 1000)::bigint;
   today_left_ms := (extract(epoch from ((p_now at time zone 'UTC')::date + 1)::timestamp) * 1000)::bigint - now_ms;
@@ -107,7 +107,7 @@ begin
   end if;
   if refused is not null then
     -- a caller that has at least the minimum asks again for less: that refusal is not recorded
-    is_counted := is_counted or (available is not null and admission.counts_requests is true and coalesce(available < admission.minimum, true));
+    is_counted := is_counted or (available is not null and coalesce(available < admission.minimum, true));
     if is_counted then
       perform count_hit(subjects, past.today, now_ms, refused = 'counted');
       bound := bound || now_ms;

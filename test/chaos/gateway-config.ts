@@ -108,7 +108,6 @@ export function gatewayConfig(values: GatewayConfigValues): string {
 bind_address = "127.0.0.1:${port}"
 drain_delay_secs = ${values.drainDelaySecs ?? 0}
 facilitator_url = "${facilitatorUrl}"
-facilitator_verify_timeout_ms = ${variant.timeoutMs}
 facilitator_settle_timeout_ms = ${variant.timeoutMs}
 max_timeout_secs = ${maxTimeoutSecs}
 rate_per_native_unit = "3200.00"

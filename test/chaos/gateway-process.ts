@@ -5,7 +5,13 @@ import type { ConstantChanges } from '../../src/base/config/constants.ts';
 import { freePort } from '../../src/devnet/ports.ts';
 import { repositoryRoot } from '../support/planted-copy.ts';
 import { longestKeptBytes } from './route-config.ts';
-import { gatewayConfig, type GatewayConfigValues, gatewaySecrets } from './gateway-config.ts';
+import {
+  type ConfigVariant,
+  gatewayConfig,
+  type GatewayConfigValues,
+  gatewaySecrets,
+  usualConfig,
+} from './gateway-config.ts';
 import { type GuardedChild, startGuardedChild } from './guarded-child.ts';
 import type { Scope } from './rig.ts';
 
@@ -75,6 +81,10 @@ export const chaosConstants = {
   spend: { claimMarginSecs: 60, authorizeTimeoutMs: 3_000, nonceWaitMs: 1_000 },
 } as const satisfies ConstantChanges;
 
+function constantsFor({ timeoutMs }: ConfigVariant): ConstantChanges {
+  return { ...chaosConstants, jobs: { ...chaosConstants.jobs, facilitatorVerifyTimeoutMs: timeoutMs } };
+}
+
 /** Starts a gateway on a free port, and ends it with the scope. */
 export async function startGatewaySlot(scope: Scope, options: GatewaySlotOptions): Promise<GatewaySlot> {
   const port = await freePort();
@@ -121,7 +131,7 @@ function createGatewaySlot(
         './scripts/check-node.mjs',
         ...(options.clockFile === undefined ? [] : ['--import', clockShift]),
         serveScript,
-        JSON.stringify(options.constants ?? chaosConstants),
+        JSON.stringify(options.constants ?? constantsFor(options.config.variant ?? usualConfig)),
         '--config',
         configFile,
       ],

@@ -17,7 +17,7 @@ export async function checkFacilitators(settings: JobsConfig): Promise<readonly 
       label,
       client: createFacilitator({
         url,
-        verifyTimeoutMs: Math.min(settings.facilitatorVerifyTimeoutMs, longestMs),
+        verifyTimeoutMs: longestMs,
         settleTimeoutMs: settings.facilitatorSettleTimeoutMs,
         bearers: () => tokens,
       }),
@@ -55,6 +55,6 @@ function repairOf(cause: string): string {
   if (/^status_40[13]$/.test(cause))
     return 'Set facilitator_token to the token that the facilitator gave you, or to ID:KEY where it wants signed requests (docs/configuration.md#sign-requests-to-the-facilitator).';
   if (cause === 'timeout')
-    return 'Let this machine reach it, or raise facilitator_verify_timeout_ms if it is slow.';
+    return `Let this machine reach it: it did not answer within ${longestMs / 1_000} s.`;
   return 'Correct facilitator_url: /supported is appended to it. Or let this machine reach it.';
 }

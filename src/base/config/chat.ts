@@ -4,7 +4,7 @@ import type { Reading } from './reading.ts';
 import type { RootTable } from './root.ts';
 import { type ConfigOf, readTable, reloadable } from './table.ts';
 import { readUpstreams, type UpstreamConfig } from './upstreams.ts';
-import { matching, oneOf, wholeNumber } from './values.ts';
+import { matching, wholeNumber } from './values.ts';
 
 const mebibyte = 1_048_576;
 /** The gateway stores every admitted request of the last minute, so their number is bounded. */
@@ -15,9 +15,6 @@ export const chatShape = {
   currency: matching(/^[A-Z]{3,8}$/, 'must be 3 to 8 capitals, such as "USD"')
     .default('USD')
     .describe('Currency of credit and prices'),
-  count: reloadable(oneOf(['requests', 'admitted']).default('requests')).describe(
-    'What limits count: all requests with the credential, or only admitted ones',
-  ),
   anonymous_per_day: reloadable(wholeNumber(1, 1_000_000).default(5)).describe(
     'By address and UTC day, without credentials',
   ),

@@ -6,6 +6,8 @@ const constants = {
   jobs: {
     /** How far in the future a delegated caller's signature may expire: what claims of its nonce cost is bounded by a day. */
     maxSignatureTtlSecs: 86_400,
+    /** Of a verification, which changes nothing: a client may send its payment again. */
+    facilitatorVerifyTimeoutMs: 10_000,
     /** To the facilitator. Over HTTP/1.1 each payment that waits takes one: 85 payments a second for 128 at 1.5 s, so far more. */
     facilitatorConnections: 2_000,
     /** For a transfer that the facilitator reports: it is in a block already, and an RPC is seldom more than a block behind. */
@@ -16,6 +18,8 @@ const constants = {
     maxBodyMemoryBytes: 536_870_912,
     /** Of one gateway to all clients together, if no key authenticates quotes: each is then in the ledger for good. */
     quotesPerSecond: 200,
+    /** Of each kind of event that strangers can cause, over all gateways: a gigabyte a year at the most. What is beyond it is summed. */
+    quoteEventsPerSec: 5,
     /** Of those that wait: a facilitator that answers nothing may take half of the default of all outstanding calls. */
     maxUnsettledCalls: 5_000,
     /** What one Node process can have under way with the memory that its bodies may take. */
@@ -55,6 +59,12 @@ const constants = {
     maxWaiting: 500,
     /** How long a call may wait in the broker: a runner refuses a message that was signed 300 seconds ago. */
     takeWithinSecs: 120,
+  },
+  retention: {
+    /** Request ids of credit, which after it would move credit again; operators' tokens and API keys after they ended. */
+    recordsDays: 400,
+    /** People who never confirmed their address, and mails that no program has taken: personal data without a use. */
+    personalDays: 7,
   },
   routes: {
     /** How long a process that is gone keeps others from a paid request; it extends its lease while the answer takes. */

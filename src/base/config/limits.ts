@@ -12,9 +12,6 @@ export const limitsShape = {
   requests_per_minute: wholeNumber(0, 1_000_000)
     .default(600)
     .describe('Requests without a settlement or completion; 0: no limit'),
-  quote_events_per_sec: wholeNumber(0, 1_000_000)
-    .default(5)
-    .describe('With a quote key: unpaid quotes recorded individually, by all gateways; 0: all'),
   max_outstanding_calls: wholeNumber(1, 100_000_000)
     .default(10_000)
     .describe('Paid calls that wait or are with a runner; triggers have as many more'),

@@ -114,7 +114,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const delivery = readDelivery(values.delivery, reading);
   const alerts = await readAlerts(values.alerts, reading, values.ledgerName);
   const discovery = readDiscovery(values.discovery, reading);
-  const retention = readRetention(values.retention, reading.report);
+  const retention = readRetention(values.retention, reading);
   const callbacks = readCallbacks(values.callbacks, reading);
   const resultStore = await readResultStore(values.resultStore, reading);
   const metrics = await readMetrics(values.metrics, reading);

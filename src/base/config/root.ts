@@ -50,9 +50,6 @@ export const jobsShape = {
   facilitator_verify: flag
     .default(true)
     .describe('The facilitator verifies payments for public jobs before they are settled'),
-  facilitator_verify_timeout_ms: wholeNumber(1, 120_000)
-    .default(10_000)
-    .describe('Time limit of a verification'),
   facilitator_settle_timeout_ms: wholeNumber(1, 600_000)
     .default(60_000)
     .describe('Time limit of a settlement; then the chain shows the outcome'),

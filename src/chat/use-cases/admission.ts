@@ -66,7 +66,6 @@ export async function admit(
     admit: {
       ...limits,
       ...cost,
-      countsRequests: context.settings.count === 'requests',
       chatId,
       processId: context.processId,
       // a completion paid on a chain holds no credit

@@ -74,12 +74,12 @@ function credentialLimits({ settings }: Pick<ChatContext, 'settings'>, caller: C
 }
 
 /**
- * The limits of a request that is refused before its admission: with `count = "requests"` those of its credential. A spend's do not count
- * it, because anyone can send a spend that a chain shows: it counts against its client address, as every refusal does with "admitted".
+ * The limits of a request that is refused before its admission: those of its credential. A spend's do not count it, because anyone
+ * can send a spend that a chain shows: it counts against its client address.
  */
 export function refusedLimits(context: Pick<ChatContext, 'settings'>, caller: Caller): Limits {
-  const { count, refusedPerMinute: perMinute } = context.settings;
-  return count === 'admitted' || caller.kind === 'spend_auth'
+  const { refusedPerMinute: perMinute } = context.settings;
+  return caller.kind === 'spend_auth'
     ? { subject: `refused:${caller.client}`, perMinute, perDay: undefined }
     : credentialLimits(context, caller);
 }

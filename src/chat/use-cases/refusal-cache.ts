@@ -1,4 +1,3 @@
-import { postingOf } from '../../accounts/rules/credit/postings.ts';
 import type {
   Admission,
   CreditCommand,
@@ -7,7 +6,7 @@ import type {
   RateLimit,
 } from '../../ledger/store/append-batch.ts';
 import { type AppendOptions, type Lane, overlayLane } from '../../ledger/store/lane.ts';
-import { type BoundedCache, createBoundedCache } from '../../base/values/bounded-cache.ts';
+import { createBoundedCache } from '../../base/values/bounded-cache.ts';
 
 type Refusal = Extract<CreditOutcome, { outcome: 'refused' }>;
 
@@ -27,28 +26,17 @@ export interface RefusalCachingLane extends Lane {
 }
 
 const maxSubjects = 10_000;
-const maxKeysOfAccount = 100;
 /** Short, so that clock drift does not matter and the ledger still sees clients that repeat for hours. */
 const longestMs = 60_000;
-const withoutCreditMs = 1_000;
 
 /**
- * A lane that caches its refusals while they stay true, so that a client that repeats a refused request does not load the
- * ledger. A full limit stays full until its oldest admission leaves the window, so its refusal is cached until then, up to
- * `longestMs`. Credit may return at any time, so a lack of it is cached for a second, and dropped when this process returns
- * credit to the account.
+ * A lane that caches the refusals of full limits while they stay true, so that a client that repeats a refused request does not load
+ * the ledger. A full limit stays full until its oldest admission leaves the window, so its refusal is cached until then, up to
+ * `longestMs`. A lack of credit is not cached: the ledger counts it until a limit is full.
  * @param nowMs a monotonic clock
  */
 export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLane {
   const full = createBoundedCache<string, CachedRefusal>(maxSubjects);
-  const short = createBoundedCache<number, BoundedCache<string, CachedRefusal>>(maxSubjects);
-
-  /** Dropped as a whole when credit returns, so that a request sent before that cannot cache its refusal after it. */
-  const shortOf = (accountId: number): BoundedCache<string, CachedRefusal> => {
-    const known = short.get(accountId) ?? createBoundedCache(maxKeysOfAccount);
-    short.set(accountId, known);
-    return known;
-  };
 
   const findFull = (limits: Limits): Refusal | undefined => {
     for (const limit of limitsIn(limits)) {
@@ -59,52 +47,27 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
     return undefined;
   };
 
-  const findCached = (request: Admission): Refusal | undefined => {
-    const known = findFull(request);
-    // where every request counts, a lack of credit is counted by the ledger until a limit is full
-    if (known || request.countsRequests) return known;
-    const found = short.get(request.accountId ?? 0)?.get(request.subject);
-    // a smaller hold may be covered; one that the caller makes smaller follows what is available now
-    return found &&
-      nowMs() < found.untilMs &&
-      (request.leastMicros ?? request.holdMicros) > BigInt(found.refusal.detail.available ?? 0)
-      ? countDown(found.refusal, nowMs() - found.requestedMs)
-      : undefined;
-  };
-
   const admit = async (command: CreditCommand, request: Admission, options?: AppendOptions) => {
     const requestedMs = nowMs();
-    const ofAccount = request.accountId === undefined ? undefined : shortOf(request.accountId);
     const outcome = await lane.appendCredit(command, options);
     if (outcome.outcome === 'ok') return outcome;
-    // a repetition is counted in no sum
-    const refusal = { ...outcome, detail: { ...outcome.detail, is_summed: false } };
-    const cached = { request, refusal, requestedMs };
     const { code, detail } = outcome;
     if (code === 'rate_limit_exceeded' || code === 'daily_quota_exceeded')
       full.set(detail.full_subject ?? request.subject, {
-        ...cached,
+        request,
+        // a repetition is counted in no sum
+        refusal: { ...outcome, detail: { ...detail, is_summed: false } },
+        requestedMs,
         untilMs: requestedMs + Math.min(detail.retry_ms ?? 0, longestMs),
       });
-    if (code === 'insufficient_funds' || code === 'key_cap_reached' || code === 'key_budget_reached')
-      ofAccount?.set(request.subject, { ...cached, untilMs: requestedMs + withoutCreditMs });
     return outcome;
-  };
-
-  const dropReturned = ({ events }: CreditCommand): void => {
-    for (const event of events) {
-      const posting = postingOf(event);
-      if (posting?.to === 'available') short.delete(posting.accountId);
-    }
   };
 
   const caching = overlayLane(lane, {
     async appendCredit(command, options) {
       const { admit: request } = command;
-      if (request) return findCached(request) ?? admit(command, request, options);
-      const outcome = await lane.appendCredit(command, options);
-      if (outcome.outcome === 'ok') dropReturned(command);
-      return outcome;
+      if (!request) return lane.appendCredit(command, options);
+      return findFull(request) ?? admit(command, request, options);
     },
   });
   return Object.assign(caching, { findFullLimit: findFull });

@@ -66,7 +66,7 @@ export async function issueQuote(
   const offered = optionsToQuote(context, job);
   if (offered.kind === 'refused') return offered;
   if (!context.pricingQuotes.take())
-    return { kind: 'refused', code: 'overloaded', reason: 'quote_events_per_sec' };
+    return { kind: 'refused', code: 'overloaded', reason: 'quote_allowance' };
   const terms = { ...job, options: offered.options, requester, inputsHash, source: 'pricing' } as const;
   const quote = newQuote(terms, nowSecs(context), context.settings.quoteTtlSecs);
   const digest = quoteDigest(quote);

@@ -132,7 +132,6 @@ function encodeAdmission(admit: Admission): string {
       per_minute: perMinute,
       per_day: perDay,
     })),
-    counts_requests: admit.countsRequests,
     is_refused: admit.isRefused,
     refusal_events_per_sec: admit.refusalEventsPerSec,
     key_id: admit.keyId,

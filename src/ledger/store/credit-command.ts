@@ -15,11 +15,9 @@ export interface Admission extends RateLimit {
   readonly processId: string;
   /** Further limits: it counts against all of them, or against none if one is full. */
   readonly others?: readonly RateLimit[];
-  /** A refusal for lack of credit counts against the minutes too. */
-  readonly countsRequests?: boolean;
-  /** The request is refused in any case: it is only counted, against the minutes. */
+  /** The request is refused in any case: it is only counted. */
   readonly isRefused?: boolean;
-  /** How many refusals a second are recorded of strangers, and how many of customers; 0, or left out, for each. */
+  /** How many refusals a second are recorded of strangers, and how many of customers; left out: all. */
   readonly refusalEventsPerSec?: number;
   readonly keyId: number | undefined;
   readonly accountId: number | undefined;

@@ -31,14 +31,12 @@ const pauseMs = 1_000;
 /**
  * The allowance is a row that all gateways take from. Each holds a quarter of the burst (200 events, or those of four seconds) in
  * memory, so one gateway alone leaves at most the burst and `perSecond` events a second, and each further one a quarter more.
- * @param perSecond 0 for no limit
  */
 export async function createEventAllowance(
   { pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog },
   kind: StrangersEvent,
   perSecond: number,
 ): Promise<EventAllowance> {
-  if (perSecond === 0) return { take: () => true };
   const mostHeld = Math.max(50, perSecond);
   const ask = (wanted: number): Promise<number> =>
     callFunction(pool, 'take_event_allowance', [kind, wanted, perSecond, 3 * mostHeld]);

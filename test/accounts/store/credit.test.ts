@@ -364,12 +364,14 @@ describe('a limit', () => {
     expect(byDay.detail.reset_ms).toBe(50_000);
   });
 
-  test('is not charged for what credit refuses', async () => {
+  test('is charged for what credit refuses, unless the caller will ask again for less', async () => {
     const { database, lane } = await databaseWithLane();
     const accountId = await fund(database, lane, 1n);
-    const one = { subject: 'key:4', perMinute: 1, accountId };
-    expect(codeOf(await lane.appendCredit(admission({ ...one, holdMicros: 2n })))).toBe('insufficient_funds');
-    expect(codeOf(await lane.appendCredit(admission({ ...one, holdMicros: 1n })))).toBe('ok');
+    const ask = async (change: Partial<Admission>) =>
+      codeOf(await lane.appendCredit(admission({ subject: 'key:4', perMinute: 1, accountId, ...change })));
+    expect(await ask({ holdMicros: 2n, leastMicros: 1n })).toBe('insufficient_funds');
+    expect(await ask({ holdMicros: 2n })).toBe('insufficient_funds');
+    expect(await ask({ holdMicros: 1n })).toBe('rate_limit_exceeded');
   });
 });
 

@@ -117,8 +117,7 @@ test('a sign-up without any sign-in leaves no event', async () => {
 
 test('refused completions of strangers leave one event each up to an allowance, and beyond it one sum; those of customers are recorded', async () => {
   const chat = await startChatGateway({
-    constants: { chat: { anonymousPerMinute: 1 } },
-    tables: '[limits]\nquote_events_per_sec = 1',
+    constants: { chat: { anonymousPerMinute: 1 }, limits: { quoteEventsPerSec: 1 } },
   });
   const { database } = chat;
   const ask = { model: freeModel, messages: [{ role: 'user', content: 'x' }] };

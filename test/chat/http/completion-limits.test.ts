@@ -64,15 +64,6 @@ test('a refusal by the day limit names that limit, and reports what is left of t
   }
 });
 
-test('a refusal for lack of credit reports the limits, and counts against none where only admitted requests count', async () => {
-  const gateway = await startChatGateway({ chat: 'count = "admitted"' });
-  const bearer = { authorization: `Bearer ${await gateway.key(1n)}` };
-  for (let tries = 0; tries < 3; tries++) {
-    const answer = await gateway.post(ask('x'), bearer);
-    expect([answer.status, standing(answer).minute]).toEqual([402, [60, 0]]);
-  }
-});
-
 test('an answer shortened to what the account can pay records no refusal', async () => {
   const gateway = await startChatGateway();
   const funded = { authorization: `Bearer ${await gateway.key(10_000n)}` };
@@ -232,17 +223,6 @@ test('keys, accounts and clients without credentials share the limit of free mod
     undefined,
   ];
   expect(await statusesOf(ofAddress.map((key) => from('10.0.1.1', key)))).toEqual([200, 200, 200, 429, 429]);
-});
-
-test('where only admitted requests count, refused ones count against their address, and then no body is parsed', async () => {
-  const gateway = await startChatGateway({
-    chat: 'count = "admitted"',
-    constants: { chat: { refusedPerMinute: 3 } },
-  });
-  const unpaid = () => gateway.post(ask('x'));
-  const wrong = () => gateway.post('{');
-  expect(await statusesOf([unpaid, unpaid, wrong, unpaid, wrong])).toEqual([402, 402, 400, 429, 429]);
-  expect((await gateway.post(ask('x', freeModel), { 'x-forwarded-for': '10.0.0.9' })).status).toBe(200);
 });
 
 test('a request without credentials counts against its day whatever it ends with, 429 excepted', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { cacheRefusals } from '../../../src/chat/use-cases/refusal-cache.ts';
 import type { Admission } from '../../../src/ledger/store/append-batch.ts';
 import type { Lane } from '../../../src/ledger/store/lane.ts';
-import { admission, codeOf, expectBooks, fund, settle, databaseWithLane } from '../../support/credit.ts';
+import { admission, codeOf, databaseWithLane } from '../../support/credit.ts';
 import { ask, freeModel, startChatGateway } from '../../support/chat-gateway.ts';
 
 /** A lane that counts what reaches it, behind a refusal cache whose clock the test advances. */
@@ -106,59 +106,5 @@ describe('a rate limit that is used up', () => {
     // settlements and the look-up of every five seconds make batches too
     expect((await batches()) - before).toBeLessThan(60);
     expect(Number(answers[0]?.headers.get('retry-after'))).toBeGreaterThan(30);
-  });
-});
-
-async function setUpWithoutCredit() {
-  const setup = await setUp();
-  const accountId = await fund(setup.database, setup.lane, 100n);
-  const holding = admission({ accountId, holdMicros: 60n });
-  expect(codeOf(await setup.caching.appendCredit(holding))).toBe('ok');
-  const wanted = { accountId, subject: 'key:7', holdMicros: 50n };
-  expect(codeOf(await setup.admit(wanted))).toBe('insufficient_funds');
-  return { ...setup, accountId, holding: holding.admit, wanted };
-}
-
-describe('an account without credit', () => {
-  test('is refused for a second without the lane', async () => {
-    const { admit, appended, pass, wanted } = await setUpWithoutCredit();
-    for (let tries = 0; tries < 100; tries++)
-      expect(await admit(wanted)).toMatchObject({ code: 'insufficient_funds', detail: { available: 40 } });
-    expect(appended()).toBe(2);
-    pass(1_000);
-    await admit(wanted);
-    expect(appended()).toBe(3);
-  });
-
-  test('is admitted for a request that it can pay', async () => {
-    const { admit, wanted } = await setUpWithoutCredit();
-    expect(codeOf(await admit({ ...wanted, holdMicros: 40n }))).toBe('ok');
-  });
-
-  test('can immediately use credit that this process returns', async () => {
-    const { database, caching, admit, holding, wanted } = await setUpWithoutCredit();
-    expect(codeOf(await settle(caching, holding, 10n, 50n))).toBe('ok');
-    expect(codeOf(await admit(wanted))).toBe('ok');
-    await expectBooks(database);
-  });
-
-  test('is not cached when credit returned during the refusal', async () => {
-    const { database, lane, caching, admit, holding, wanted } = await setUpWithoutCredit();
-    const other = cacheRefusals(
-      {
-        ...caching,
-        async appendCredit(command, options) {
-          const outcome = await lane.appendCredit(command, options);
-          // the answer is on its way
-          if (command.admit) await settle(other, holding, 10n, 50n);
-          return outcome;
-        },
-      },
-      () => 0,
-    );
-    expect(codeOf(await other.appendCredit(admission(wanted)))).toBe('insufficient_funds');
-    expect(codeOf(await other.appendCredit(admission(wanted)))).toBe('ok');
-    expect(codeOf(await admit(wanted))).toBe('insufficient_funds');
-    await expectBooks(database);
   });
 });

@@ -66,7 +66,7 @@ test('a quote that a program gets for its pricing service is recorded before it 
 test('a quote that cannot be sold is refused with the reason, and nothing is recorded', async () => {
   const { database, gateway } = await startWithDatabase({
     chain,
-    tables: '[limits]\nquote_events_per_sec = 1',
+    constants: { limits: { quoteEventsPerSec: 1 } },
   });
   expect(await gateway.quotes?.issue({ ...open, jobIndex: 9 })).toMatchObject({ code: 'job_not_found' });
   expect(await gateway.quotes?.issue({ ...open, jobIndex: 2 })).toMatchObject({ code: 'x402_disabled' });
@@ -78,7 +78,7 @@ test('a quote that cannot be sold is refused with the reason, and nothing is rec
   if (!quotes) throw new Error('the gateway issues no quotes');
   const flood = await Promise.all(Array.from({ length: 300 }, () => quotes.issue(open)));
   const refused = flood.filter((answer) => answer.kind === 'refused');
-  expect(refused[0]).toEqual({ kind: 'refused', code: 'overloaded', reason: 'quote_events_per_sec' });
+  expect(refused[0]).toEqual({ kind: 'refused', code: 'overloaded', reason: 'quote_allowance' });
   expect(flood.length - refused.length).toBeLessThanOrEqual(200);
   const recorded = (await allEvents(database.db)).filter(({ type }) => type === 'quote_issued');
   expect(recorded).toHaveLength(flood.length - refused.length);

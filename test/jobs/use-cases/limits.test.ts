@@ -178,8 +178,8 @@ test('a flood of payments that are rejected is counted, and fills the ledger no 
   const database = await createDatabase();
   await database.pool.query(`select tollbook.take_event_allowance('rejected_payment', 1000, 5, 1000)`);
   // on a busy machine the allowance of each second would else cover them all
-  const tables = '[limits]\nquote_events_per_sec = 1';
-  const gateway = await startTestGateway({ database, chain, ...keyed, tables });
+  const constants = { limits: { quoteEventsPerSec: 1 } };
+  const gateway = await startTestGateway({ database, chain, ...keyed, constants });
   const send = () => gateway.post(job, { body: 'x', headers: { 'payment-signature': 'AAAA' } });
   const answers = await Promise.all(Array.from({ length: 100 }, send));
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([402]));

@@ -9,8 +9,13 @@ import { deployContract } from '../../support/contracts.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { failsBeforeBroadcast, startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
-import type { TestGateway } from '../../support/gateway.ts';
-import { payTo, runnerSecret, startTestGateway } from '../../support/gateway.ts';
+import {
+  payTo,
+  runnerSecret,
+  startTestGateway,
+  type TestGateway,
+  type TestGatewayOptions,
+} from '../../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
 import { landPayment } from '../../support/onchain.ts';
 import { sha256 } from '../../../src/base/values/sha256.ts';
@@ -25,9 +30,7 @@ const price = 3_264_000n;
 
 afterEach(() => setBroken(chain.chain, chain.registry, false));
 
-async function start(
-  options: { rpcUrl?: string; facilitatorUrl?: string; runnerUrl?: string; top?: string } = {},
-) {
+async function start(options: Partial<TestGatewayOptions> & { readonly rpcUrl?: string } = {}) {
   const database = await createDatabase();
   const { rpcUrl, ...rest } = options;
   const gateway = await startTestGateway({
@@ -149,7 +152,7 @@ test('a delegated call with anything wrong in its headers is refused with its co
 
 test('of twenty concurrent payments with one nonce one is accepted, nineteen are not charged, and a repetition of the one is recognised', async () => {
   // all are verified at once: on a busy machine none may be refused because that takes long
-  const { database, gateway } = await start({ top: 'facilitator_verify_timeout_ms = 50_000' });
+  const { database, gateway } = await start({ constants: { jobs: { facilitatorVerifyTimeoutMs: 50_000 } } });
   const accounts = Array.from({ length: 20 }, (_, i) =>
     privateKeyToAccount(`0x${(1_000 + i).toString(16).padStart(64, '0')}`),
   );

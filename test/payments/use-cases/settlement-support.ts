@@ -15,9 +15,6 @@ import { listening } from '../../support/listening.ts';
 
 export const job = '/x402/jobs/1/0';
 export const price = 3_264_000n;
-/** Only if a settlement never answers is its time-out waited for. */
-const timeLimitsOf = (settleMs: number): string =>
-  `facilitator_verify_timeout_ms = 20_000\nfacilitator_settle_timeout_ms = ${settleMs}`;
 
 interface Behind {
   readonly top?: string;
@@ -54,9 +51,10 @@ export async function behindProxy(
     chain: { ...chain, rpcUrl, token: chain.token, secondToken: chain.secondToken },
     facilitatorUrl: proxy.url,
     runnerUrl: isServed ? runner.url : undefined,
-    top: `${timeLimitsOf(settleMs)}\n${top}`,
+    // only if a settlement never answers is its time-out waited for
+    top: `facilitator_settle_timeout_ms = ${settleMs}\n${top}`,
     tables,
-    constants,
+    constants: { ...constants, jobs: { facilitatorVerifyTimeoutMs: 20_000, ...constants.jobs } },
   };
   const gateway = await startTestGateway(setup);
   const typesOf = async (digest: string): Promise<EventType[]> =>
