@@ -1,6 +1,5 @@
-import type { ChainTriggerConfig } from '../base/config/chain-trigger.ts';
 import type { Config, TriggerConfig } from '../base/config/config.ts';
-import type { CronTriggerConfig } from '../base/config/cron-trigger.ts';
+import type { ChainTriggerConfig, CronTriggerConfig } from '../base/config/triggers.ts';
 import { createEventReader, type EventReader } from '../payments/peers/chain/event-reader.ts';
 import { createLastKnown } from '../base/runtime/last-known.ts';
 import { readTriggerProgress, type TriggerProgress } from '../calls/store/trigger-cursors.ts';

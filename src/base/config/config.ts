@@ -1,19 +1,20 @@
 import type { AlertsConfig } from './alerts.ts';
-import type { CallbacksConfig } from './callbacks.ts';
 import type { ChatConfig } from './chat.ts';
-import type { ConsoleConfig } from './console.ts';
-import type { DeliveryConfig } from './delivery.ts';
-import type { DiscoveryConfig } from './discovery.ts';
 import type { IdentityConfig } from './identity.ts';
 import type { JetStreamConfig } from './jetstream.ts';
 import type { JobsConfig } from './jobs.ts';
-import type { LimitsConfig } from './limits.ts';
 import type { LogConfig } from './log.ts';
 import type { MetricsConfig } from './metrics.ts';
 import type { Networks } from './networks.ts';
 import type { Lines } from './report.ts';
-import type { PagesConfig } from './pages.ts';
-import type { RetentionConfig } from './retention.ts';
+import type { ConsoleConfig, PagesConfig } from './pages.ts';
+import type {
+  CallbacksConfig,
+  DeliveryConfig,
+  DiscoveryConfig,
+  LimitsConfig,
+  RetentionConfig,
+} from './plain-tables.ts';
 import type { ResultStoreConfig } from './result-store.ts';
 import type { gatewayShape } from './root.ts';
 import type { RunnerConfig } from './runners.ts';
@@ -24,8 +25,6 @@ import type { TracesConfig } from './traces.ts';
 import type { TriggerConfig } from './triggers.ts';
 
 export type { ChatConfig } from './chat.ts';
-export type { ConsoleConfig } from './console.ts';
-export type { DiscoveryConfig } from './discovery.ts';
 export type { IdentityConfig, ProviderConfig } from './identity.ts';
 export type { JetStreamConfig } from './jetstream.ts';
 export type { FacilitatorConfig } from './facilitator.ts';
@@ -33,11 +32,11 @@ export type { JobsConfig } from './jobs.ts';
 export type { AnchorConfig, LogConfig } from './log.ts';
 export type { ModelConfig, ModelTarget } from './models.ts';
 export type { MetricsConfig } from './metrics.ts';
-export type { PagesConfig } from './pages.ts';
+export type { ConsoleConfig, PagesConfig } from './pages.ts';
+export type { DiscoveryConfig, RetentionConfig } from './plain-tables.ts';
 export type { JobInput, JobPolicy } from './policies.ts';
 export type { ResultStoreConfig } from './result-store.ts';
 export type { RouteConfig, RoutesConfig } from './routes.ts';
-export type { RetentionConfig } from './retention.ts';
 export type { Feature } from './root.ts';
 export type { RunnerConfig } from './runners.ts';
 export type { SpendConfig } from './spend.ts';

@@ -1,3 +1,4 @@
+import type { Constants } from './constants.ts';
 import type { Reading } from './reading.ts';
 import type { RootTable } from './root.ts';
 import { type ConfigOf, readTable } from './table.ts';
@@ -8,9 +9,13 @@ export const pagesShape = {
     .default('Tollbook')
     .describe('Name on the pages'),
 } as const;
+/** The table alone switches the console on. */
+export const consoleShape = {} as const;
 
 /** The customers' pages. */
 export type PagesConfig = ConfigOf<typeof pagesShape>;
+/** The operators' console. */
+export type ConsoleConfig = Constants['console'];
 
 /** Reads `[pages]`; undefined if the table is missing, or after a report. */
 export function readPages(root: RootTable, { report }: Reading): PagesConfig | undefined {
@@ -18,4 +23,12 @@ export function readPages(root: RootTable, { report }: Reading): PagesConfig | u
   if (raw === undefined) return undefined;
   if (!root.names('identity')) report.mistake(['pages'], 'needs [identity]: customers sign in');
   return readTable(pagesShape, raw, ['pages'], report).whole;
+}
+
+/** Reads `[console]`; undefined if the table is missing, or after a report. */
+export function readConsole(root: RootTable, { report, constants }: Reading): ConsoleConfig | undefined {
+  const raw = root.values.console;
+  if (raw === undefined) return undefined;
+  if (!root.names('identity')) report.mistake(['console'], 'needs [identity]: operators sign in');
+  return readTable(consoleShape, raw, ['console'], report).whole && constants.console;
 }

@@ -1,26 +1,19 @@
 import { z } from 'zod';
 import { alertsShape } from './alerts.ts';
-import { callbacksShape } from './callbacks.ts';
-import { chainTriggerShape } from './chain-trigger.ts';
 import { chatShape } from './chat.ts';
-import { consoleShape } from './console.ts';
-import { cronTriggerShape } from './cron-trigger.ts';
-import { deliveryShape } from './delivery.ts';
-import { discoveryShape } from './discovery.ts';
 import { identityShape, providerShape } from './identity.ts';
 import { jetStreamShape } from './jetstream.ts';
-import { limitsShape } from './limits.ts';
 import { anchorShape, logShape } from './log.ts';
 import { metricsShape } from './metrics.ts';
 import { modelShape } from './models.ts';
 import { facilitatorShape } from './facilitator.ts';
 import { networkShape } from './networks.ts';
 import { offerReceiptShape } from './offer-receipt.ts';
-import { pagesShape } from './pages.ts';
+import { consoleShape, pagesShape } from './pages.ts';
+import { plainShapes } from './plain-tables.ts';
 import { policyShape } from './policies.ts';
 import { sourceShape } from './rates.ts';
 import { resultStoreShape } from './result-store.ts';
-import { retentionShape } from './retention.ts';
 import { gatewayShape, jobsShape } from './root.ts';
 import { routeListenerShape, routeShape } from './routes.ts';
 import { runnerShape } from './runners.ts';
@@ -31,8 +24,7 @@ import { topUpShape } from './top-ups.ts';
 import { tracesShape } from './traces.ts';
 import { upstreamShape } from './upstreams.ts';
 import { jobPrice } from './values.ts';
-import { triggerKindKey } from './triggers.ts';
-import { webhookTriggerShape } from './webhook-trigger.ts';
+import { triggerShape, triggerShapes } from './triggers.ts';
 
 /** A key of the operator's file, as the schema declares it. */
 export interface KeyReference {
@@ -53,9 +45,6 @@ export interface TableReference {
   readonly keys: readonly KeyReference[];
 }
 
-const { name, service_id, job_index } = webhookTriggerShape;
-const trigger = { name, kind: triggerKindKey, service_id, job_index };
-
 /** Every table, in the order of the page. `kind` of a trigger decides which of the three last tables of triggers follow. */
 const tables: readonly (readonly [header: string, shape: Shape])[] = [
   ['', { ...gatewayShape, ...jobsShape }],
@@ -70,17 +59,17 @@ const tables: readonly (readonly [header: string, shape: Shape])[] = [
   ['[[routes]]', routeShape],
   ['[[runners]]', runnerShape],
   ['[jetstream]', jetStreamShape],
-  ['[delivery]', deliveryShape],
+  ['[delivery]', plainShapes.delivery],
   ['[result_store]', resultStoreShape],
-  ['[callbacks]', callbacksShape],
-  ['[[triggers]]', trigger],
-  ['[[triggers]] with kind = "webhook"', without(webhookTriggerShape, trigger)],
-  ['[[triggers]] with kind = "cron"', without(cronTriggerShape, trigger)],
-  ['[[triggers]] with kind = "chain"', without(chainTriggerShape, trigger)],
-  ['[limits]', limitsShape],
-  ['[retention]', retentionShape],
+  ['[callbacks]', plainShapes.callbacks],
+  ['[[triggers]]', triggerShape],
+  ['[[triggers]] with kind = "webhook"', without(triggerShapes.webhook, triggerShape)],
+  ['[[triggers]] with kind = "cron"', without(triggerShapes.cron, triggerShape)],
+  ['[[triggers]] with kind = "chain"', without(triggerShapes.chain, triggerShape)],
+  ['[limits]', plainShapes.limits],
+  ['[retention]', plainShapes.retention],
   ['[alerts]', alertsShape],
-  ['[discovery]', discoveryShape],
+  ['[discovery]', plainShapes.discovery],
   ['[metrics]', metricsShape],
   ['[traces]', tracesShape],
   ['[chat]', chatShape],

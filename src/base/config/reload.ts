@@ -3,13 +3,10 @@ import { z } from 'zod';
 import { alertsShape } from './alerts.ts';
 import { chatShape } from './chat.ts';
 import type { Config, JobsConfig, RoutesConfig, RunnerConfig, TriggerConfig } from './config.ts';
-import { deliveryShape } from './delivery.ts';
-import { discoveryShape } from './discovery.ts';
 import { identityShape } from './identity.ts';
-import { limitsShape } from './limits.ts';
 import { logShape } from './log.ts';
 import { formatPath, type Path } from './mistakes.ts';
-import { retentionShape } from './retention.ts';
+import { plainShapes } from './plain-tables.ts';
 import { gatewayShape, jobsShape, jobsTables, tables } from './root.ts';
 import { runnerShape } from './runners.ts';
 import { camelCase, isReloadable, type Shape } from './table.ts';
@@ -17,11 +14,8 @@ import { triggerShapes } from './triggers.ts';
 
 /** The tables whose keys are compared one by one. A change in any other table is reported with the table's name. */
 const shapes: Readonly<Record<string, Shape>> = {
-  limits: limitsShape,
-  delivery: deliveryShape,
+  ...plainShapes,
   alerts: alertsShape,
-  discovery: discoveryShape,
-  retention: retentionShape,
   chat: chatShape,
   identity: identityShape,
   log: logShape,

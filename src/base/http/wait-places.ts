@@ -1,4 +1,4 @@
-import type { LimitsConfig } from '../config/limits.ts';
+import type { LimitsConfig } from '../config/plain-tables.ts';
 import { createPlaces } from '../runtime/places.ts';
 import { clientOf } from '../values/client-address.ts';
 

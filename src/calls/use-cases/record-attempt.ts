@@ -1,4 +1,4 @@
-import type { DeliveryConfig } from '../../base/config/delivery.ts';
+import type { DeliveryConfig } from '../../base/config/plain-tables.ts';
 import type { EventData, LedgerEvent } from '../../ledger/rules/event.ts';
 import { jobKey } from '../../base/values/job.ts';
 import { sha256 } from '../../base/values/sha256.ts';

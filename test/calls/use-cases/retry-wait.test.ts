@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { withChanges } from '../../../src/base/config/constants.ts';
-import { readDelivery } from '../../../src/base/config/delivery.ts';
+import { readDelivery } from '../../../src/base/config/plain-tables.ts';
 import type { Report } from '../../../src/base/config/report.ts';
 import { retryDelayMs } from '../../../src/calls/use-cases/record-attempt.ts';
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { WebhookTrigger } from '../../../base/config/webhook-trigger.ts';
+import type { WebhookTrigger } from '../../../base/config/triggers.ts';
 import { encodedBody, isCarriable, isPlain } from '../../../base/values/job-input.ts';
 import type { JobsContext } from '../../use-cases/context.ts';
 import { nowSecs } from '../../../ledger/store/ledger.ts';

@@ -1,5 +1,4 @@
-import type { ChainTriggerConfig } from '../../../base/config/chain-trigger.ts';
-import type { CronTriggerConfig } from '../../../base/config/cron-trigger.ts';
+import type { ChainTriggerConfig, CronTriggerConfig } from '../../../base/config/triggers.ts';
 import type { ChainLog } from '../../../base/values/triggers/chain-log.ts';
 import { type Caip2, chainIdOf } from '../../../base/values/primitives.ts';
 import type { Fire } from './fire.ts';

@@ -1,4 +1,4 @@
-import type { WebhookTrigger } from '../../../base/config/webhook-trigger.ts';
+import type { WebhookTrigger } from '../../../base/config/triggers.ts';
 import { isWebhookSigned, type WebhookToVerify } from '../../../base/values/call-signature.ts';
 
 /** The headers of a webhook whose signature was not looked at yet. */
