@@ -14,9 +14,10 @@ export async function* composeFeatures(parts: FeatureParts): AsyncGenerator<Runn
   if (paid) {
     yield paid;
     if (jobs.routes) yield (await import('./routes.ts')).composeRoutes(parts, jobs.routes, paid.current);
-    yield (await import('./triggers.ts')).composeTriggers(parts, paid.current);
+    const { composeFollowedTriggers, composeTriggers } = await import('./triggers.ts');
+    yield composeTriggers(parts, paid.current);
     if (parts.config.triggers.some(({ kind }) => kind !== 'webhook'))
-      yield (await import('./followed-triggers.ts')).composeFollowedTriggers(parts, paid.current);
+      yield composeFollowedTriggers(parts, paid.current);
   }
   yield* composePeople(parts, identity, paid?.current);
   if (jobs && chat && topUps.length > 0)

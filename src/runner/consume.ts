@@ -4,7 +4,6 @@ import { isCallId, isLeaseId } from '../base/values/broker/lease-messages.ts';
 import { type ReportedOutcome, sealResult } from '../base/values/broker/result-message.ts';
 import { type CallMetadata, verifyCall } from '../base/values/call-signature.ts';
 import { leaseHeader, progressToken } from '../base/values/progress-token.ts';
-import { backOffMs, withJitterMs } from '../base/values/back-off.ts';
 import { pause } from '../base/runtime/pause.ts';
 import type { BrokerConnection, BrokerMessage, BrokerStream } from './broker.ts';
 import { factsOf, type ReceivedCall, readCall } from './call.ts';
@@ -14,7 +13,7 @@ import { keepLease } from './lease.ts';
 import { createLeaseDesk, type LeaseDesk } from './lease-desk.ts';
 import type { Outcome } from './outcome.ts';
 import type { PollParts } from './poll.ts';
-import { createReporterOf } from './report.ts';
+import { createReporterOf, retryWaitMs } from './report.ts';
 
 export interface ConsumeOptions {
   /** The connection to the broker, which the runner's author makes and closes: `await connect({ servers })`. */
@@ -47,18 +46,9 @@ const fetchMs = 5_000;
 const publishTimeoutMs = 5_000;
 /** Of a message whose call cannot be taken now. */
 const laterMs = 5_000;
-const firstWaitMs = 200;
 const longestWaitMs = 5_000;
 /** In characters; the gateway stores longer ones. */
 const errorLength = 500;
-
-function retryWaitMs(failures: number): number {
-  return withJitterMs(
-    backOffMs({ firstMs: firstWaitMs, longestMs: longestWaitMs }, failures),
-    Math.random(),
-    0.5,
-  );
-}
 
 /** @throws TypeError for a configuration that no gateway has */
 export function prepareConsume(options: ConsumeOptions, parts: ConsumeParts): () => Promise<void> {
@@ -114,7 +104,7 @@ async function consumeUntilStopped(
       if (stopping.aborted) return;
       const message = `consuming ${name} of ${stream}: ${(cause as Error).message}`;
       tell.error(new RunnerError('broker_unreachable', message, { cause }));
-      await pause(retryWaitMs(failures), stopping);
+      await pause(retryWaitMs(failures, longestWaitMs), stopping);
       failures += 1;
     }
   }
@@ -253,7 +243,7 @@ async function report(
         );
       }
       if (failures === 0) told(`the runner retries: ${(cause as Error).message}`);
-      if (!(await pause(retryWaitMs(failures), given))) return told('the runner has given up');
+      if (!(await pause(retryWaitMs(failures, longestWaitMs), given))) return told('the runner has given up');
     }
   }
 }

@@ -1,11 +1,16 @@
 import type { BetterAuthPlugin } from 'better-auth/types';
 import { addOAuthServerContext, getOAuthState } from 'better-auth/api';
-import { createAuthorizationURL, type OAuthProvider, verifyJwsAccessToken } from 'better-auth/oauth2';
+import {
+  authorizationCodeRequest,
+  createAuthorizationURL,
+  getOAuth2Tokens,
+  type OAuthProvider,
+  verifyJwsAccessToken,
+} from 'better-auth/oauth2';
 import { z } from 'zod';
 import type { ProviderConfig } from '../../base/config/config.ts';
 import { askProvider } from '../peers/provider-answers.ts';
 import type { Identity } from './context.ts';
-import { tokensFor } from './provider-tokens.ts';
 
 /** An identity provider that has just answered. */
 export interface ReachedProvider extends ProviderConfig {
@@ -235,4 +240,42 @@ export function githubProvider(
       return { user: { name: name || login, email, emailVerified: isVerified }, data: profile.data };
     },
   };
+}
+
+const tokenAnswer = z.object({
+  token_type: z.string().optional(),
+  access_token: z.string().optional(),
+  id_token: z.string().optional(),
+  scope: z.string().optional(),
+});
+
+/** What a browser brought back from a provider. */
+interface BroughtCode {
+  readonly code: string;
+  readonly codeVerifier?: string | undefined;
+  readonly redirectURI: string;
+}
+
+/** The tokens that a provider gives for a code; null if it gives none. Not the library's own request: it reads answers of any length. */
+async function tokensFor(
+  { clientId, clientSecret }: Pick<ProviderConfig, 'clientId' | 'clientSecret'>,
+  { code, codeVerifier, redirectURI }: BroughtCode,
+  tokenEndpoint: string,
+  authentication: 'basic' | 'post',
+): Promise<ReturnType<typeof getOAuth2Tokens> | null> {
+  const { body, headers } = await authorizationCodeRequest({
+    code,
+    codeVerifier,
+    redirectURI,
+    options: { clientId, clientSecret },
+    tokenEndpoint,
+    authentication,
+  });
+  const { authorization } = headers;
+  const answer = await askProvider(tokenEndpoint, {
+    form: body,
+    ...(authorization !== undefined && { headers: { authorization } }),
+  });
+  const given = tokenAnswer.safeParse(answer);
+  return given.success ? getOAuth2Tokens(given.data) : null;
 }

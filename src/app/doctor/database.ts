@@ -1,10 +1,18 @@
+import { stat, statfs } from 'node:fs/promises';
 import type pg from 'pg';
 import { databaseWarning, namesDatabase, readDatabaseUrl } from '../../base/config/database-url.ts';
 import type { Environment } from '../../base/config/environment.ts';
+import { isLoopback } from '../../base/config/hosts.ts';
 import { ConfigError } from '../../base/config/mistakes.ts';
 import { countOf } from '../../base/values/count-text.ts';
 import { addressOf, type DatabaseAddress, isDenied, openPool } from '../../ledger/store/database.ts';
-import { type DatabaseFacts, readClockOffset, readDatabaseFacts } from '../../ledger/store/database-facts.ts';
+import {
+  type DatabaseFacts,
+  type DataDirectory,
+  findDataDirectory,
+  readClockOffset,
+  readDatabaseFacts,
+} from '../../ledger/store/database-facts.ts';
 import { readMigrationState } from '../../ledger/store/migrations.ts';
 import { SessionError } from '../../ledger/store/session.ts';
 import { findWriterRole, mayAppend } from '../../ledger/store/writer-role.ts';
@@ -12,7 +20,6 @@ import { maxClockOffsetMs } from '../../jobs/workers/alert-reporter.ts';
 import { explainStart } from '../start-error.ts';
 import { type CheckResult, fail, inTwo, ok, warn } from './check-result.ts';
 import { mistakesOf } from './configuration.ts';
-import { checkDisk } from './disk.ts';
 
 const what = 'database';
 const queryTimeoutMs = 5_000;
@@ -203,4 +210,33 @@ async function checkClock(pool: pg.Pool): Promise<CheckResult> {
   const found = `the database's is ${(offMs / 1_000).toFixed(1)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} this machine's`;
   const repair = 'Run NTP on both machines, such as chrony: the database decides about quotes and expiries.';
   return offMs <= maxClockOffsetMs ? warn(about, found, repair) : fail(about, found, repair);
+}
+
+const gibibyte = 1 << 30;
+const littleShare = 0.1;
+const almostNothingShare = 0.02;
+
+/**
+ * The free space where the database is. Nothing where it cannot be known: PostgreSQL tells only superusers where its files are, and how
+ * much space there is it tells no user, so they must be on this machine.
+ */
+async function checkDisk(pool: pg.Pool, { server }: DatabaseAddress): Promise<readonly CheckResult[]> {
+  const host = server.replace(/:\d+$/, '');
+  if (!host.startsWith('/') && !isLoopback(host)) return [];
+  const directory = await findDataDirectory(pool);
+  if (!directory || !(await isHere(directory))) return [];
+  const { bavail, blocks, bsize } = await statfs(directory.path);
+  const found = `${((bavail * bsize) / gibibyte).toFixed(1)} GiB free of ${((blocks * bsize) / gibibyte).toFixed(1)} at ${directory.path}`;
+  const share = bavail / blocks;
+  const repair =
+    'Free space there, or move the database: a full disk stops every payment (docs/operations/capacity.md#disk).';
+  if (share < almostNothingShare) return [fail('disk', found, repair)];
+  if (share < littleShare) return [warn('disk', found, repair)];
+  return [ok('disk', found)];
+}
+
+/** Whether the directory of this name is that of the server: behind a tunnel or in a container it is another one. */
+async function isHere({ path, changedAtSecs }: DataDirectory): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found !== undefined && Math.floor(found.mtimeMs / 1_000) === Math.floor(changedAtSecs);
 }

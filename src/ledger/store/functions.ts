@@ -32,6 +32,9 @@ export interface Signature {
   readonly rows?: Readonly<Record<string, Column<unknown>>>;
 }
 
+const leasedCall = { call_id: bigint, lease_id: uuid, attempt: int, failures: int, stream: text } as const;
+const job = { service_id: bigint, job_index: bigint } as const;
+
 /** Signatures of our SQL functions in the schema `tollbook`; a test compares them with the database. */
 export const functionSignatures = {
   activate_projection: { takes: [int], returns: nullable(int) },
@@ -103,13 +106,8 @@ export const functionSignatures = {
   lease_call: {
     takes: [bigint, int, int],
     rows: {
-      call_id: bigint,
-      lease_id: uuid,
-      attempt: int,
-      failures: int,
-      stream: text,
-      service_id: bigint,
-      job_index: bigint,
+      ...leasedCall,
+      ...job,
       network: nullable(text),
       asset: nullable(text),
       symbol: nullable(text),
@@ -122,11 +120,7 @@ export const functionSignatures = {
   lease_top_ups: {
     takes: [json, int, int, boolean, int],
     rows: {
-      call_id: bigint,
-      lease_id: uuid,
-      attempt: int,
-      failures: int,
-      stream: text,
+      ...leasedCall,
       is_too_old: boolean,
     },
   },
@@ -233,13 +227,8 @@ export const functionSignatures = {
   take_old_calls: {
     takes: [json, int, int, int],
     rows: {
-      call_id: bigint,
-      lease_id: uuid,
-      attempt: int,
-      failures: int,
-      stream: text,
-      service_id: bigint,
-      job_index: bigint,
+      ...leasedCall,
+      ...job,
     },
   },
   take_sent_payouts: {
@@ -249,13 +238,8 @@ export const functionSignatures = {
   take_unrepeated_calls: {
     takes: [json, int, int],
     rows: {
-      call_id: bigint,
-      lease_id: uuid,
-      attempt: int,
-      failures: int,
-      stream: text,
-      service_id: bigint,
-      job_index: bigint,
+      ...leasedCall,
+      ...job,
       left_by_client: boolean,
     },
   },

@@ -21,9 +21,7 @@ import {
 } from './columns.ts';
 import { bookTables } from './book-schema.ts';
 import { callTables, callbackTables } from './call-schema.ts';
-import { keyTables } from './key-schema.ts';
-import { operatorTables } from './operator-schema.ts';
-import { priceTables } from './price-schema.ts';
+import { identityTables } from './identity-schema.ts';
 
 type Table = Readonly<Record<string, Column<unknown>>>;
 
@@ -52,6 +50,7 @@ export const ledgerTables = {
     expired: bigint,
     last_seq: bigint,
   },
+  'tollbook.account_webhook': { account_id: bigint, url: text, secret: text, created_at: timestamp },
   'tollbook.alert': {
     kind: text,
     subject: text,
@@ -83,7 +82,14 @@ export const ledgerTables = {
     last_used_at: nullable(timestamp),
     is_of_user: boolean,
   },
-  ...callTables,
+  'tollbook.caller_nonce': {
+    caller: text,
+    service_id: bigint,
+    job_index: bigint,
+    nonce_sha256: text,
+    stream: text,
+    used_at: timestamp,
+  },
   'tollbook.chat_hold': {
     chat_id: uuid,
     account_id: bigint,
@@ -94,15 +100,21 @@ export const ledgerTables = {
     started_at: nullable(timestamp),
     created_at: timestamp,
   },
-  'tollbook.caller_nonce': {
-    caller: text,
-    service_id: bigint,
-    job_index: bigint,
-    nonce_sha256: text,
-    stream: text,
-    used_at: timestamp,
-  },
   'tollbook.claim': { key: bytea, binding: bytea, stream: bytea },
+  'tollbook.completion': {
+    generation: int,
+    account_id: bigint,
+    seq: bigint,
+    at: timestamp,
+    key_id: bigint,
+    prompt_tokens: nullable(bigint),
+    completion_tokens: nullable(bigint),
+    cached_tokens: nullable(bigint),
+    cost: nullable(bigint),
+    chat_id: uuid,
+    status: oneOf('running', 'failed', 'completed', 'cut', 'client_left', 'recovered'),
+    model: text,
+  },
   'tollbook.credit_request': {
     request_id: text,
     op: text,
@@ -214,6 +226,14 @@ export const ledgerTables = {
     enqueued_at: timestamp,
     ended_at: nullable(timestamp),
   },
+  'tollbook.payee': {
+    generation: int,
+    network: text,
+    asset: text,
+    pay_to: text,
+    symbol: text,
+    decimals: int,
+  },
   'tollbook.payment': {
     generation: int,
     seq: bigint,
@@ -242,14 +262,6 @@ export const ledgerTables = {
     quote_source: nullable(text),
     refunded_amount: numeric,
   },
-  'tollbook.payee': {
-    generation: int,
-    network: text,
-    asset: text,
-    pay_to: text,
-    symbol: text,
-    decimals: int,
-  },
   'tollbook.payout': {
     stream: text,
     status: oneOf('open', 'failed'),
@@ -260,6 +272,19 @@ export const ledgerTables = {
     expiry: nullable(numeric),
     transaction: nullable(text),
     checks: int,
+  },
+  'tollbook.price_list': { list_id: bytea, offered_at: timestamp, valid_until: timestamp },
+  'tollbook.price_window': {
+    list_id: bytea,
+    service_id: bigint,
+    job_index: bigint,
+    network: text,
+    transfer_method: text,
+    asset: text,
+    pay_to: text,
+    amount: numeric,
+    price_wei: numeric,
+    credit_micros: nullable(numeric),
   },
   'tollbook.process': { process_id: uuid, heartbeat_at: timestamp, alive_since: timestamp },
   'tollbook.projection': {
@@ -292,6 +317,7 @@ export const ledgerTables = {
     budget_from: nullable(date),
     recovered_at: timestamp,
   },
+  'tollbook.refused_request': { key: bytea, refused_at: timestamp },
   'tollbook.result_upload': {
     call_id: bigint,
     lease_id: uuid,
@@ -300,9 +326,8 @@ export const ledgerTables = {
     sha256: nullable(bytea),
     created_at: timestamp,
   },
-  'tollbook.refused_request': { key: bytea, refused_at: timestamp },
-  'tollbook.secret': { name: text, value: bytea },
   'tollbook.runner_gone': { runner: text, call_id: bigint, at: timestamp },
+  'tollbook.secret': { name: text, value: bytea },
   'tollbook.spend_exposure': {
     stream: text,
     scope: text,
@@ -325,61 +350,23 @@ export const ledgerTables = {
     taken_at: nullable(timestamp),
     due_at: timestamp,
   },
+  'tollbook.usage_day': {
+    generation: int,
+    account_id: bigint,
+    day: date,
+    key_id: bigint,
+    requests: bigint,
+    failed: bigint,
+    cost: bigint,
+    prompt_tokens: numeric,
+    completion_tokens: numeric,
+    cached_tokens: numeric,
+    model: text,
+  },
   'tollbook.worker_process': { process_id: uuid, heartbeat_at: timestamp },
   ...bookTables,
-  ...priceTables,
+  ...callTables,
   ...callbackTables,
-  ...keyTables,
-} as const satisfies Record<string, Table>;
-
-/** The tables that better-auth defines; a test compares them with the database. */
-export const identityTables = {
-  'identity.credential': {
-    id: uuid,
-    user_id: uuid,
-    provider_id: text,
-    account_id: text,
-    password: nullable(text),
-    access_token: nullable(text),
-    refresh_token: nullable(text),
-    id_token: nullable(text),
-    access_token_expires_at: nullable(timestamp),
-    refresh_token_expires_at: nullable(timestamp),
-    scope: nullable(text),
-    created_at: timestamp,
-    updated_at: timestamp,
-  },
-  'identity.session': {
-    id: uuid,
-    user_id: uuid,
-    token: text,
-    expires_at: timestamp,
-    created_at: timestamp,
-    updated_at: timestamp,
-    ip_address: nullable(text),
-    user_agent: nullable(text),
-    ended_reason: nullable(oneOf('ended', 'expired')),
-  },
-  'identity.siwe_nonce': { nonce: text, issued_at: timestamp },
-  'identity.user': {
-    id: uuid,
-    name: text,
-    email: text,
-    email_verified: boolean,
-    image: nullable(text),
-    created_at: timestamp,
-    updated_at: timestamp,
-  },
-  'identity.verification': {
-    id: uuid,
-    identifier: text,
-    value: text,
-    expires_at: timestamp,
-    created_at: timestamp,
-    updated_at: timestamp,
-  },
-  'identity.wallet': { address: text, chain_id: bigint, user_id: uuid, created_at: timestamp },
-  ...operatorTables,
 } as const satisfies Record<string, Table>;
 
 type ReadOnlyTables<T> = {

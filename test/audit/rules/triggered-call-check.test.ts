@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { EventData, LedgerEvent } from '../../../src/ledger/rules/event.ts';
 import { sha256 } from '../../../src/base/values/sha256.ts';
-import { firingKey } from '../../../src/base/values/triggers/firing-key.ts';
+import { firingKey } from '../../../src/base/values/triggers/trigger.ts';
 import { triggeredStream } from '../../../src/base/values/triggers/trigger.ts';
 import { firstProblem } from '../../support/first-problem.ts';
 import { eventExamples } from '../../ledger/rules/examples.ts';

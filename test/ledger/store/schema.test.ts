@@ -2,7 +2,8 @@ import { glob, readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import type { Column } from '../../../src/ledger/store/columns.ts';
 import { functionSignatures, type Signature } from '../../../src/ledger/store/functions.ts';
-import { identityTables, ledgerTables } from '../../../src/ledger/store/schema.ts';
+import { identityTables } from '../../../src/ledger/store/identity-schema.ts';
+import { ledgerTables } from '../../../src/ledger/store/schema.ts';
 import { createDatabase } from '../../support/database.ts';
 import { dumpSchema } from '../../support/schema-dump.ts';
 

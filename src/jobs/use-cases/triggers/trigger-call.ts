@@ -1,7 +1,7 @@
 import type { EventData } from '../../../ledger/rules/event.ts';
 import type { JobId } from '../../../base/values/job.ts';
 import { sha256 } from '../../../base/values/sha256.ts';
-import { firingKey } from '../../../base/values/triggers/firing-key.ts';
+import { firingKey } from '../../../base/values/triggers/trigger.ts';
 import { type Firing, triggeredStream } from '../../../base/values/triggers/trigger.ts';
 import type { LoggedPorts } from '../../../calls/use-cases/record-attempt.ts';
 import type { QuoteRealm } from '../../../payments/rules/quote-echo.ts';

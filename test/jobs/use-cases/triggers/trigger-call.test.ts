@@ -2,7 +2,7 @@ import { createFailureRuns } from '../../../../src/calls/use-cases/failure-runs.
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sha256 } from '../../../../src/base/values/sha256.ts';
-import { firingKey } from '../../../../src/base/values/triggers/firing-key.ts';
+import { firingKey } from '../../../../src/base/values/triggers/trigger.ts';
 import { discardCall } from '../../../../src/calls/use-cases/discard-call.ts';
 import { requeueCall } from '../../../../src/calls/use-cases/requeue-call.ts';
 import { projectToHead } from '../../../../src/audit/use-cases/projections/project.ts';
