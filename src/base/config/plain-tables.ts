@@ -39,8 +39,8 @@ export const plainShapes = {
     results_days: wholeNumber(1, 36_500)
       .default(30)
       .describe(
-      'Results of calls, from when they were stored; callbacks, from when they were named; reasons of refund requests',
-    ),
+        'Results of calls, from when they were stored; callbacks, from when they were named; reasons of refund requests',
+      ),
   },
   callbacks: {
     allowed_hosts: z
