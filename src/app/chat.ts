@@ -78,7 +78,6 @@ export async function composeChat(
     },
     async register(app) {
       await app.register(chatRoutes(current, { ...parts, completions }, cutShort.signal));
-      // credit that it grants must clear the refusals that this context remembers
       await app.register(operatorCreditRoutes(context));
     },
     conditions: async () => (context.spending ? spendConditions(context.spending) : []),

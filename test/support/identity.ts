@@ -225,3 +225,11 @@ export async function siweFor(
 export async function signInByWallet(browser: Browser, account = newWallet()): Promise<Answer> {
   return browser.post('/api/siwe/verify', await siweFor(browser, account));
 }
+
+/** On loopback over HTTP. */
+export const sessionCookie = 'tollbook.session_token';
+
+/** The id of the signed-in user; undefined without a session. */
+export async function userId(browser: Browser): Promise<string | undefined> {
+  return (await browser.get('/api/auth/get-session')).json?.user?.id;
+}

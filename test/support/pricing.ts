@@ -12,6 +12,7 @@ import {
   type PricingServerOptions,
   servePricing,
 } from '../../src/app/pricing/index.ts';
+import type { SettlementOption } from '../../src/payments/rules/quote.ts';
 import { root } from './pages.ts';
 
 /** The method's path. */
@@ -67,3 +68,15 @@ export function grpcClient(url: string): (request?: PriceAsked) => Promise<Price
       ask(message, (error, answer) => done(error, answer as PriceAnswer));
     })({ service_id: 1, job_index: 0, ...request });
 }
+
+export const option: SettlementOption = {
+  network: 'eip155:84532',
+  transferMethod: 'eip3009',
+  asset: `0x${'a1'.repeat(20)}`,
+  symbol: 'USDC',
+  decimals: 6,
+  amount: 3_264_000n,
+  payTo: `0x${'b2'.repeat(20)}`,
+  eip712Name: 'USD Coin',
+  eip712Version: '2',
+};

@@ -325,8 +325,8 @@ export async function addInvitation(
     .execute();
 }
 
-/** Counts while it was made by a command, or by who is an admin now. */
-const isOfAdmin = sql<boolean>`(by_command or identity.is_admin(invited_by))`;
+/** Whether it can be accepted now: it counts while it was made by a command, or by who is an admin now. */
+const isOpen = sql<boolean>`accepted_at is null and expires_at > tollbook.clock() and (by_command or identity.is_admin(invited_by))`;
 
 /** An invitation that can be accepted now, by the hash of its token. */
 export async function findInvitation(pool: pg.Pool, tokenHash: string): Promise<Invitation | undefined> {
@@ -334,9 +334,7 @@ export async function findInvitation(pool: pg.Pool, tokenHash: string): Promise<
     .selectFrom('identity.operator_invitation')
     .select(['name', 'email', 'role', 'invited_by as invitedBy', 'by_command as isByCommand'])
     .where('token', '=', tokenHash)
-    .where('accepted_at', 'is', null)
-    .where('expires_at', '>', now)
-    .where(isOfAdmin)
+    .where(isOpen)
     .executeTakeFirst();
 }
 
@@ -346,9 +344,7 @@ export async function takeInvitation(pool: pg.Pool, tokenHash: string): Promise<
     .updateTable('identity.operator_invitation')
     .set({ accepted_at: now })
     .where('token', '=', tokenHash)
-    .where('accepted_at', 'is', null)
-    .where('expires_at', '>', now)
-    .where(isOfAdmin)
+    .where(isOpen)
     .executeTakeFirstOrThrow();
   return numUpdatedRows === 1n;
 }

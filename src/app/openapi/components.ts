@@ -105,25 +105,25 @@ export function schemaOf(schema: z.ZodType): JsonObject {
 }
 
 /** All named schemas. */
-export function componentSchemas(): JsonObject {
+export function componentSchemas(): Readonly<Record<string, JsonObject>> {
   const { schemas } = z.toJSONSchema(named, { ...params, uri });
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutNames(schema)]));
 }
 
-/** The components that the paths reference, directly or through other components. */
-export function usedComponents(
-  paths: JsonObject,
-  components: Readonly<Record<string, JsonObject>>,
-): Readonly<Record<string, JsonObject>> {
+/** The components that a part of the document references, directly or through other components. */
+export function usedComponents<C>(
+  referencing: unknown,
+  components: Readonly<Record<string, Readonly<Record<string, C>>>>,
+): Readonly<Record<string, Readonly<Record<string, C>>>> {
   const used = new Set<string>();
   const visit = (part: unknown): void => {
-    for (const [, kind = '', name = ''] of JSON.stringify(part).matchAll(refPattern)) {
+    for (const [, kind = '', name = ''] of JSON.stringify(part ?? '').matchAll(refPattern)) {
       if (used.has(`${kind}/${name}`)) continue;
       used.add(`${kind}/${name}`);
       visit(components[kind]?.[name]);
     }
   };
-  visit(paths);
+  visit(referencing);
   return Object.fromEntries(
     Object.entries(components).map(([kind, all]) => [
       kind,

@@ -1,4 +1,5 @@
 import { html, type Html, type Shown } from '../../base/values/html.ts';
+import { usedComponents } from './components.ts';
 import { type Audience, tags } from './operation.ts';
 import { described, inline, prose } from './reference-text.ts';
 import { exampleOf, membersList, type Schema, typeText } from './reference-schema.ts';
@@ -235,24 +236,14 @@ function curlOf({ servers, components }: ReferenceDocument, route: Route): strin
 
 /** The named schemas to which the operations lead. */
 function schemasSection({ components: { schemas = {} } }: ReferenceDocument, routes: readonly Route[]): Html {
-  const used = new Set<string>();
-  const follow = (part: unknown): void => {
-    for (const [, name = ''] of JSON.stringify(part ?? '').matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
-      if (used.has(name)) continue;
-      used.add(name);
-      follow(schemas[name]);
-    }
-  };
-  follow(routes);
+  const { schemas: used = {} } = usedComponents<Schema>(routes, { schemas });
   return html`<h2 class="group">Schemas</h2>
-    ${Object.entries(schemas)
-      .filter(([name]) => used.has(name))
-      .map(
-        ([name, schema]) =>
-          html`<section class="sheet operation" id="${name}">
-            <h3>${name}</h3>
-            <p class="type muted">${typeText(schema)}</p>
-            ${typeof schema.description === 'string' && prose(schema.description)}${membersList(schema)}
-          </section>`,
-      )}`;
+    ${Object.entries(used).map(
+      ([name, schema]) =>
+        html`<section class="sheet operation" id="${name}">
+          <h3>${name}</h3>
+          <p class="type muted">${typeText(schema)}</p>
+          ${typeof schema.description === 'string' && prose(schema.description)}${membersList(schema)}
+        </section>`,
+    )}`;
 }

@@ -1,3 +1,4 @@
+import { createBoundedCache } from '../values/bounded-cache.ts';
 import { clientOf } from '../values/client-address.ts';
 
 /**
@@ -47,7 +48,7 @@ const tenthsOfRequest = 10;
  * @param perMinute 0 for no limit
  */
 export function createBudget(perMinute: number, nowMs: () => number = Date.now): Budget {
-  const windows = new Map<string, Window>();
+  const windows = createBoundedCache<string, Window>(maxKeys);
   const maxTenths = perMinute * tenthsOfRequest;
   /** What a minute counts at most of refused requests: a client that stops is served again half a minute after it. */
   const maxOfRefused = 2 * maxTenths;
@@ -74,12 +75,7 @@ export function createBudget(perMinute: number, nowMs: () => number = Date.now):
   const charge = (key: string, tenths: number): Charged => {
     const minute = Math.floor(nowMs() / minuteMs);
     const { current, previous } = countsOf(key);
-    windows.delete(key);
     windows.set(key, { minute, current: current + tenths, previous });
-    if (windows.size > maxKeys) {
-      const [oldest] = windows.keys();
-      if (oldest !== undefined) windows.delete(oldest);
-    }
     return { minute, tenths };
   };
   const chargeRefused = (key: string, requests: number): Charged =>

@@ -4,12 +4,10 @@ import { type ChatAnswer, type Refused, refuse } from '../use-cases/answer.ts';
 import { clientLeft, completeChat, dropChat } from '../use-cases/complete-chat.ts';
 import type { ChatContext } from '../use-cases/context.ts';
 import { openAiError } from '../../base/errors/openai-error.ts';
-import { addressBudgetKey, type Charge } from '../../base/runtime/budget.ts';
+import { addressBudgetKey, type Charge, requestsOfBytes } from '../../base/runtime/budget.ts';
 import { addressOf } from '../../base/http/request-values.ts';
 import { createWaitLimit } from '../../ledger/http/wait-limit.ts';
 
-/** A refused body costs its client address one request more for each of these: reading it and counting its tokens take time. */
-const bytesPerCharge = 16 * 1_024;
 export const ledgerUnavailable = refuse(openAiError('ledger_unavailable'), { retryAfterSecs: 2 });
 /** The client was refused already, because the ledger could not be reached in time. */
 const gaveUp = 'the ledger cannot be reached';
@@ -56,7 +54,7 @@ export function createCompletions(current: () => ChatContext, cutShort: AbortSig
     if (admitted === ledgerUnavailable) client.abort(gaveUp);
     // the gateway's own faults cost no budget
     if (admitted.kind !== 'refused' || admitted.error.status >= 500) charges.get(request)?.refund();
-    else charges.get(request)?.chargeMore(Math.floor(bodyBytes / bytesPerCharge));
+    else charges.get(request)?.chargeMore(requestsOfBytes(bodyBytes));
     return admitted === ledgerUnavailable ? ledgerUnavailable : flow;
   };
 

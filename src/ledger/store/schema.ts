@@ -21,7 +21,7 @@ import {
 } from './columns.ts';
 import { bookTables } from './book-schema.ts';
 import { callTables, callbackTables } from './call-schema.ts';
-import { identityTables } from './identity-schema.ts';
+import type { identityTables } from './identity-schema.ts';
 
 type Table = Readonly<Record<string, Column<unknown>>>;
 

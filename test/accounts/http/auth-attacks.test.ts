@@ -3,7 +3,6 @@ import { signedValue } from '../../../src/accounts/use-cases/signed-values.ts';
 import {
   allMails,
   type Answer,
-  type Browser,
   goodPassword,
   identitySecret,
   linkIn,
@@ -12,16 +11,13 @@ import {
   signUp,
   startIdentityGateway,
   useIdentityGateway,
+  sessionCookie,
+  userId,
 } from '../../support/identity.ts';
 
 const nested = (depth: number): string => '['.repeat(depth) + ']'.repeat(depth);
-const sessionCookie = 'tollbook.session_token';
 
 const start = useIdentityGateway();
-
-async function userId(browser: Browser): Promise<string | undefined> {
-  return (await browser.get('/api/auth/get-session')).json?.user?.id;
-}
 
 test('a body of more levels than anyone sends is malformed on every route that reads JSON', async () => {
   const gateway = await start();

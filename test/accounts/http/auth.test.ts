@@ -19,18 +19,15 @@ import {
   signUp,
   startIdentityGateway,
   useIdentityGateway,
+  sessionCookie,
+  userId,
 } from '../../support/identity.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { logLines } from '../../support/log-lines.ts';
 
 const email = 'ada@example.org';
-const sessionCookie = 'tollbook.session_token';
 
 const start = useIdentityGateway();
-
-async function userId(browser: Browser): Promise<string | undefined> {
-  return (await browser.get('/api/auth/get-session')).json?.user?.id;
-}
 
 function resetToken(mail: string): string {
   return /^[A-Za-z0-9]{24}$/m.exec(mail)?.[0] ?? '';

@@ -12,6 +12,7 @@ import {
   signIn,
   signUp,
   startIdentityGateway,
+  userId,
 } from '../../support/identity.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { oidcSecret, type OidcServer, type People, startOidc } from '../../support/oidc.ts';
@@ -72,15 +73,11 @@ async function throughProvider({ oidc }: Together, browser: Browser, login: stri
   return browser.get(await oidc.signIn(json.url, login));
 }
 
-async function userIdOf(browser: Browser): Promise<string | undefined> {
-  return (await browser.get('/api/auth/get-session')).json?.user?.id;
-}
-
 /** Where a way back led, and whether to a session. */
 async function outcomeOf(browser: Browser, answer: Answer) {
   const location = new URL(answer.headers.get('location') ?? '', 'http://nowhere');
   const error = location.searchParams.get('error');
-  return { status: answer.status, path: location.pathname, error, user: await userIdOf(browser) };
+  return { status: answer.status, path: location.pathname, error, user: await userId(browser) };
 }
 
 /** To a page of the gateway's own, without a session. */
@@ -98,9 +95,9 @@ describe('an OpenID provider', () => {
     const answer = await throughProvider(both, first, 'ada');
     expect(answer.headers.get('location')).toBe('/welcome');
     await throughProvider(both, second, 'ada');
-    const id = await userIdOf(first);
+    const id = await userId(first);
     expect(id).toEqual(expect.any(String));
-    expect(await userIdOf(second)).toBe(id);
+    expect(await userId(second)).toBe(id);
     const events = await allEvents(both.gateway.database.db);
     expect(events.map(({ type }) => type)).toEqual(['session_started', 'session_started']);
     expect(events.map(({ data }) => data)).toMatchObject([
@@ -133,9 +130,9 @@ describe('an OpenID provider', () => {
     const [browser, old] = [both.gateway.browser(), both.gateway.browser()];
     await throughProvider(both, browser, 'ada');
     for (const [name, value] of browser.cookies) old.cookies.set(name, value);
-    const before = await userIdOf(old);
+    const before = await userId(old);
     await throughProvider(both, browser, 'ada');
-    expect([before, await userIdOf(old)]).toEqual([await userIdOf(browser), undefined]);
+    expect([before, await userId(old)]).toEqual([await userId(browser), undefined]);
   });
 
   test('is linked only soon after a sign-in', async () => {
@@ -276,7 +273,7 @@ describe('an email address', () => {
     await signUp(both.gateway, byPassword, email);
     await signIn(byPassword, email);
     await throughProvider(both, byProvider, 'ada');
-    expect(await userIdOf(byProvider)).toBe(await userIdOf(byPassword));
+    expect(await userId(byProvider)).toBe(await userId(byPassword));
   });
 
   test.each(['unproven', 'quoted', 'silent'])(
@@ -353,7 +350,7 @@ client_secret = "env:OIDC_SECRET"
     );
     const browser = both.gateway.browser();
     await throughProvider(both, browser, 'ada');
-    expect(await userIdOf(browser)).toEqual(expect.any(String));
+    expect(await userId(browser)).toEqual(expect.any(String));
     expect(reads).toBe(1);
   });
 

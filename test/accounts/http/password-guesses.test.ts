@@ -12,11 +12,10 @@ import {
   signUp,
   startIdentityGateway,
   useIdentityGateway,
+  sessionCookie,
 } from '../../support/identity.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { useShared } from '../../support/shared.ts';
-
-const sessionCookie = 'tollbook.session_token';
 
 const start = useIdentityGateway();
 

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { connect as connectSocket, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { quoteDigest, type SettlementOption } from '../../../src/payments/rules/quote.ts';
+import { quoteDigest } from '../../../src/payments/rules/quote.ts';
 import type { PricingServer, QuoteSigner, X402Option } from '../../../src/app/pricing/index.ts';
 import { randomHex32 } from '../../../src/base/runtime/random-hex.ts';
-import { grpcClient, operator, route, startPricing } from '../../support/pricing.ts';
+import { grpcClient, operator, option, route, startPricing } from '../../support/pricing.ts';
 import { eventually } from '../../support/wait.ts';
 
 /** A connection from an address of this machine. */
@@ -203,18 +203,6 @@ function askWithoutEnd(url: string, from: { readonly localAddress?: string; read
     session.once('remoteSettings', () => Array.from({ length: 16 }, () => askOn(session)));
   return counts;
 }
-
-const option: SettlementOption = {
-  network: 'eip155:84532',
-  transferMethod: 'eip3009',
-  asset: `0x${'a1'.repeat(20)}`,
-  symbol: 'USDC',
-  decimals: 6,
-  amount: 3_264_000n,
-  payTo: `0x${'b2'.repeat(20)}`,
-  eip712Name: 'USD Coin',
-  eip712Version: '2',
-};
 
 /** Issues as many quotes a second as a gateway may leave in its ledger. */
 function scarce(perSecond: number): X402Option {

@@ -9,7 +9,6 @@ import {
   type Quote,
   quoteDigest,
   quoteTypedData,
-  type SettlementOption,
   zeroAddress,
   zeroHash,
 } from '../../../src/payments/rules/quote.ts';
@@ -19,6 +18,7 @@ import { keccak256 } from '../../../src/base/values/keccak.ts';
 import {
   grpcClient,
   operator,
+  option,
   type PriceAnswer,
   prices,
   route,
@@ -29,17 +29,6 @@ const nowSecs = (): number => Math.floor(Date.now() / 1_000);
 const requester = Buffer.alloc(20, 0xab);
 const inputsHash = Buffer.alloc(32, 0x1f);
 
-const option: SettlementOption = {
-  network: 'eip155:84532',
-  transferMethod: 'eip3009',
-  asset: `0x${'a1'.repeat(20)}`,
-  symbol: 'USDC',
-  decimals: 6,
-  amount: 3_264_000n,
-  payTo: `0x${'b2'.repeat(20)}`,
-  eip712Name: 'USD Coin',
-  eip712Version: '2',
-};
 const endpoint = 'https://gateway.example/x402/jobs/1/0?quote=token';
 
 /** Issues as a gateway would, with the fields that a test changes. */
