@@ -6,7 +6,7 @@ import { eraseMails } from '../../base/peers/mail/mailer.ts';
 import { ArgumentError, readOperator, readOptions } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
-import { fail, notDone, say } from '../../base/terminal/terminal.ts';
+import { notDone, say } from '../../base/terminal/terminal.ts';
 import { accountCommands } from '../terminal/descriptions.ts';
 import { setUserDisabled } from '../use-cases/users.ts';
 
@@ -40,28 +40,30 @@ async function mailDirOf(file: string): Promise<string> {
 function refuse(result: Exclude<ErasureResult, { kind: 'erased' }>): ExitCode {
   switch (result.kind) {
     case 'unknown':
-      fail('There is no user with this id, email address or wallet.');
-      break;
+      return notDone(unknownUser);
     case 'several':
-      fail(`Several users have this wallet: name one by its id, ${result.userIds.join(' or ')}.`);
-      break;
+      return notDone(severalUsers(result.userIds));
     case 'busy':
-      fail(
+      return notDone(
         `The user is not erased: a completion of ${result.account} is running, or its cost may still be corrected, for at most a day. ` +
           'Disable the user, and erase later.',
       );
-      break;
     case 'has_credit': {
       const { account, balanceMicros } = result;
       const credit = creditText(balanceMicros);
-      fail(
+      return notDone(
         `The user is not erased: ${account} has ${credit} of credit. Return it first: refund the top-ups that bought it ` +
           `(tollbook refunds record), or pay it back and run \`tollbook credit expire ${account} ${credit}\`. With --forfeit it ` +
           'expires without being returned.',
       );
     }
   }
-  return exitCodes.notDone;
+}
+
+const unknownUser = 'There is no user with this id, email address or wallet.';
+
+function severalUsers(userIds: readonly string[]): string {
+  return `Several users have this wallet: name one by its id, ${userIds.join(' or ')}.`;
 }
 
 export const disable = (args: readonly string[]): Promise<ExitCode> => changeUser(args, 'disable');
@@ -85,8 +87,8 @@ async function changeUser(args: readonly string[], verb: 'disable' | 'enable'): 
     case 'unchanged':
       return notDone(`User ${change.userId} is ${isDisabled ? 'disabled already' : 'not disabled'}.`);
     case 'several':
-      return notDone(`Several users have this wallet: name one by its id, ${change.userIds.join(' or ')}.`);
+      return notDone(severalUsers(change.userIds));
     case 'unknown':
-      return notDone('There is no user with this id, email address or wallet.');
+      return notDone(unknownUser);
   }
 }
