@@ -1,5 +1,5 @@
 import { AccountMap, accountName, type MappedAccount } from '../values/account-map.ts';
-import type { Report } from './report.ts';
+import type { Report } from './mistakes.ts';
 
 const code = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
 const titleForm = /^(?! )[^"\p{C}]{1,100}(?<! )$/u;

@@ -1,8 +1,7 @@
 import type { Accounting, DatevTerms, ImportTerms, TaxTerms } from '../values/accounting.ts';
 import { parseAddress } from '../values/primitives.ts';
 import { readAccountMap } from './account-map.ts';
-import { ConfigError } from './mistakes.ts';
-import { createReport, type Findings, type Report } from './report.ts';
+import { ConfigError, createReport, type Findings, type Report } from './mistakes.ts';
 import { readToml } from './toml-source.ts';
 
 type Table = Readonly<Record<string, unknown>>;

@@ -1,6 +1,5 @@
-import type { Path } from './mistakes.ts';
+import type { Path, Report } from './mistakes.ts';
 import type { Reading } from './reading.ts';
-import type { Report } from './report.ts';
 import { secret } from './secret-source.ts';
 import { readValue } from './table.ts';
 import { secureBaseUrl } from './urls.ts';

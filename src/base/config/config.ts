@@ -6,7 +6,7 @@ import type { JobsConfig } from './jobs.ts';
 import type { LogConfig } from './log.ts';
 import type { MetricsConfig } from './metrics.ts';
 import type { Networks } from './networks.ts';
-import type { Lines } from './report.ts';
+import type { Lines } from './mistakes.ts';
 import type { ConsoleConfig, PagesConfig } from './pages.ts';
 import type {
   CallbacksConfig,

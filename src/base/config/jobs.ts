@@ -11,7 +11,7 @@ import { chooseNetworks, type NetworkConfig } from './networks.ts';
 import { type JobPolicy, readPolicies } from './policies.ts';
 import { readPrices } from './prices.ts';
 import type { Reading } from './reading.ts';
-import type { Report } from './report.ts';
+import type { Report } from './mistakes.ts';
 import { jobsShape, type RootTable } from './root.ts';
 import { ownSecretChars, readRotatingSecret } from './secrets.ts';
 import type { RoutesConfig } from './routes.ts';

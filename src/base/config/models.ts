@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { type ModelPrice, parsePrice } from '../values/price.ts';
-import type { Path } from './mistakes.ts';
-import type { Report } from './report.ts';
+import type { Path, Report } from './mistakes.ts';
 import { suggest } from './suggest.ts';
 import { type ConfigOf, readTables, type Table } from './table.ts';
 import { decimal, flag, matching, plainName, wholeNumber, Wrong } from './values.ts';

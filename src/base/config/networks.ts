@@ -1,7 +1,6 @@
 import { type Caip2, chainIdOf } from '../values/primitives.ts';
 import type { AcceptedToken } from '../values/token.ts';
-import type { Path } from './mistakes.ts';
-import type { Report } from './report.ts';
+import type { Path, Report } from './mistakes.ts';
 import { type ConfigOf, readTables } from './table.ts';
 import type { ConfirmMode } from './root.ts';
 import { rpcUrlOrPublic } from './urls.ts';

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { type DeclaredJob, type Discovery, discoveryOf, plainDiscovery } from '../values/discovery.ts';
 import { authModes, invocationModes, jobKey, serviceIdTypes } from '../values/job.ts';
-import type { Path } from './mistakes.ts';
+import type { Path, Report } from './mistakes.ts';
 import type { Reading } from './reading.ts';
-import type { Report } from './report.ts';
 import { policyOfRoute, type RoutesConfig } from './routes.ts';
 import { type ConfigOf, readTables, type Table, isTable } from './table.ts';
 import { rpcUrl } from './urls.ts';

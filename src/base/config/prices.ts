@@ -1,9 +1,8 @@
 import type { JobPrice } from '../values/amount.ts';
 import { jobKey, parseJobId } from '../values/job.ts';
 import { besideConfig, reasonOf } from './files.ts';
-import { ConfigError, type Path } from './mistakes.ts';
+import { ConfigError, type Path, createReport, type Report } from './mistakes.ts';
 import type { Reading } from './reading.ts';
-import { createReport, type Report } from './report.ts';
 import type { RootTable } from './root.ts';
 import { isTable, readValue } from './table.ts';
 import { readToml } from './toml-source.ts';

@@ -2,7 +2,7 @@ import { chainIdOf } from '../values/primitives.ts';
 import type { RateSource, RateTerms } from '../values/token.ts';
 import { rpcUrlOf } from './networks.ts';
 import type { Reading } from './reading.ts';
-import type { Report } from './report.ts';
+import type { Report } from './mistakes.ts';
 import { readTables, type Table } from './table.ts';
 import { webhookUrl as sourceUrl } from './urls.ts';
 import { address, flag, matching, network, oneOf, rate, wholeNumber } from './values.ts';

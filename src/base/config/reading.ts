@@ -1,8 +1,7 @@
 import type { Constants } from './constants.ts';
 import type { Environment } from './environment.ts';
-import type { Path } from './mistakes.ts';
+import type { Path, Findings, Lines, Report } from './mistakes.ts';
 import type { Networks } from './networks.ts';
-import type { Findings, Lines, Report } from './report.ts';
 
 /** Reads a text file; rejects like `node:fs` does. */
 export type ReadFile = (path: string) => Promise<string>;

@@ -1,8 +1,7 @@
 import type { RotatingSecret } from '../values/rotating-secret.ts';
 import { z } from 'zod';
-import type { Path } from './mistakes.ts';
+import type { Path, Report } from './mistakes.ts';
 import type { Reading } from './reading.ts';
-import type { Report } from './report.ts';
 import { rotatingSecret } from './secret-source.ts';
 import { ownSecretChars, readRotatingSecret } from './secrets.ts';
 import { type ConfigOf, isTable, readTables, type Table } from './table.ts';

@@ -1,6 +1,5 @@
 import type { z } from 'zod';
-import type { Path } from './mistakes.ts';
-import type { Report } from './report.ts';
+import type { Path, Report } from './mistakes.ts';
 import { suggest } from './suggest.ts';
 import { plainHttpWarning } from './hosts.ts';
 import { SecretSources } from './secret-source.ts';

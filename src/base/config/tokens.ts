@@ -3,7 +3,7 @@ import { transferMethods } from '../values/transfer-method.ts';
 import { chainIdOf } from '../values/primitives.ts';
 import type { AcceptedToken } from '../values/token.ts';
 import type { Reading } from './reading.ts';
-import type { Report } from './report.ts';
+import type { Report } from './mistakes.ts';
 import type { RootTable } from './root.ts';
 import { camelCase, isTable, pick, readTables, type Table } from './table.ts';
 import { readRateTerms, tokenRateShape } from './rates.ts';

@@ -1,6 +1,5 @@
 import { type AST, ParseError, parseTOML } from 'toml-eslint-parser';
-import { ConfigError, type Path } from './mistakes.ts';
-import type { Lines } from './report.ts';
+import { ConfigError, type Path, type Lines } from './mistakes.ts';
 
 /** A parsed TOML file with its lines. Integers are bigints, so that floats and integers differ. */
 export interface TomlSource extends Lines {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { withChanges } from '../../../src/base/config/constants.ts';
 import { readDelivery } from '../../../src/base/config/plain-tables.ts';
-import type { Report } from '../../../src/base/config/report.ts';
+import type { Report } from '../../../src/base/config/mistakes.ts';
 import { retryDelayMs } from '../../../src/calls/use-cases/record-attempt.ts';
 
 const hourMs = 3_600_000;
