@@ -1,6 +1,6 @@
 import { projectionRoutes } from '../audit/http/projections.ts';
 import { financeRoutes } from '../finance/http/audit.ts';
-import { ownLogReader } from '../audit/use-cases/log/log-reader.ts';
+import { ownLogReaders } from '../audit/use-cases/log/log-reader.ts';
 import type { Loop } from '../ledger/workers/loop.ts';
 import { startProjector } from '../audit/workers/projector.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
@@ -9,16 +9,17 @@ import type { FeatureParts, RunningFeature } from './feature.ts';
 export function composeBooks({
   config,
   ledger,
+  reads,
   logger: log,
-}: Pick<FeatureParts, 'config' | 'logger'> & {
+}: Pick<FeatureParts, 'config' | 'reads' | 'logger'> & {
   readonly ledger: Pick<FeatureParts['ledger'], 'pool' | 'db'>;
 }): RunningFeature {
   const { pool } = ledger;
   const loops: Loop[] = [];
   return {
     async register(app) {
-      await app.register(projectionRoutes(ledger, ownLogReader(pool, config.log)));
-      await app.register(financeRoutes(ledger));
+      await app.register(projectionRoutes({ ledger, reads }, ownLogReaders(config.log)));
+      await app.register(financeRoutes({ ledger, reads }));
     },
     startWorkers() {
       loops.push(startProjector({ pool, log }));

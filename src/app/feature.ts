@@ -15,11 +15,14 @@ import type { QuoteIssuer } from '../jobs/use-cases/issue-quote.ts';
 import type { Budget } from '../base/runtime/budget.ts';
 import type { Figure, Metrics } from '../ledger/metrics/metrics.ts';
 import type { Ledger } from '../ledger/store/ledger.ts';
+import type { ReplicaReads } from '../ledger/use-cases/replicas.ts';
 
 /** What every feature is composed from. */
 export interface FeatureParts {
   readonly config: Config;
   readonly ledger: Ledger;
+  /** Reads that may go to a replica. */
+  readonly reads: ReplicaReads;
   readonly logger: Logger;
   readonly bodies: RequestBodies;
   readonly budget: Budget;

@@ -62,7 +62,7 @@ async function* composePeople(
  * @throws ForgottenHistoryError if an anchor has a newer checkpoint than this database
  */
 export async function composeRecorders(
-  parts: Pick<FeatureParts, 'config' | 'ledger' | 'logger' | 'readiness'>,
+  parts: Pick<FeatureParts, 'config' | 'ledger' | 'reads' | 'logger' | 'readiness'>,
   features: () => readonly RunningFeature[],
 ): Promise<readonly RunningFeature[]> {
   const { log } = parts.config;

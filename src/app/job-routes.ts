@@ -11,11 +11,13 @@ import { healthRoutes, statsRoutes } from '../jobs/http/status.ts';
 import type { RequestBodies } from '../base/http/request-bodies.ts';
 import { createWaitPlaces } from '../base/http/wait-places.ts';
 import type { JobsContext } from '../jobs/use-cases/context.ts';
-import { ownLogReader } from '../audit/use-cases/log/log-reader.ts';
+import { ownLogReaders } from '../audit/use-cases/log/log-reader.ts';
+import type { ReplicaReads } from '../ledger/use-cases/replicas.ts';
 import type { Readiness } from '../ledger/workers/readiness-checker.ts';
 
 interface RouteParts {
   readonly current: () => JobsContext;
+  readonly reads: ReplicaReads;
   readonly bodies: RequestBodies;
   readonly readiness: () => Readiness;
 }
@@ -23,10 +25,10 @@ interface RouteParts {
 /** Every route of the feature `x402`: for clients, runners and operators. */
 export async function registerJobRoutes(
   app: FastifyInstance,
-  { current, bodies, readiness }: RouteParts,
+  { current, reads, bodies, readiness }: RouteParts,
 ): Promise<void> {
   const places = createWaitPlaces(() => current().config.limits);
-  const { pool, config } = current();
+  const { pool, db, config } = current();
   await app.register(paidJobRoutes(current, bodies, places));
   await app.register(leaseRoutes(current));
   await app.register(resultPartRoute(current, bodies));
@@ -35,8 +37,8 @@ export async function registerJobRoutes(
   await app.register(discoveryRoutes(current));
   await app.register(didRoute(current));
   await app.register(resultRoute(current));
-  await app.register(receiptRoutes(current, ownLogReader(pool, config.log), places));
+  await app.register(receiptRoutes({ current, replicas: reads, logOn: ownLogReaders(config.log), places }));
   await app.register(operatorRoutes(current));
   await app.register(healthRoutes(readiness));
-  await app.register(statsRoutes(current()));
+  await app.register(statsRoutes({ pool, db }, reads));
 }

@@ -234,7 +234,7 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
         startPriceExtender(current),
         startRateFollower(current, () => rates.follow(current, swap)),
       );
-      await registerJobRoutes(app, { current, bodies: parts.bodies, readiness });
+      await registerJobRoutes(app, { current, reads: parts.reads, bodies: parts.bodies, readiness });
     },
     quotes: quoteIssuer(current),
     figures: () => figuresOf(current, status, read),

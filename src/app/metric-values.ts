@@ -10,6 +10,7 @@ import type { Backlog } from '../ledger/store/backlogs.ts';
 import type { FiringCounts } from '../jobs/use-cases/triggers/fire.ts';
 import type { TriggerLag } from '../jobs/use-cases/triggers/progress.ts';
 import type { LedgerWriter } from '../ledger/store/ledger.ts';
+import type { KnownReplica } from '../ledger/use-cases/replicas.ts';
 
 /** A value; missing while it is unknown. A boolean is 1 or 0. */
 type Value = number | boolean | undefined;
@@ -93,6 +94,34 @@ export function ledgerFigures({ lane, pool }: LedgerWriter): Figure[] {
       'tollbook_database_connections_awaited',
       'Queries that wait for a connection',
       () => pool.waitingCount,
+    ),
+  ];
+}
+
+/** The values of the read replicas. */
+export function replicaFigures(all: () => readonly KnownReplica[]): Figure[] {
+  const figure = (name: string, help: string, valueOf: (replica: KnownReplica) => Value): Figure =>
+    each(name, help, ['replica'], () => all().map((replica) => [valueOf(replica), replica.name]));
+  return [
+    figure(
+      'tollbook_replica_used',
+      '0 while this replica answers no reads: the primary does',
+      ({ state }) => state.kind === 'fit',
+    ),
+    figure(
+      'tollbook_replica_behind_seconds',
+      'How far this replica was behind the primary at the last look; missing while it is not used',
+      ({ state }) => (state.kind === 'fit' ? state.behindMs / 1_000 : undefined),
+    ),
+    each(
+      'tollbook_replica_reads_total',
+      'Reads that were given to this replica by outcome: answered, or failed (the primary answered)',
+      ['replica', 'outcome'],
+      () =>
+        all().flatMap(({ name, answered, failed }): Row[] => [
+          [answered, name, 'answered'],
+          [failed, name, 'failed'],
+        ]),
     ),
   ];
 }

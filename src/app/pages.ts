@@ -4,7 +4,7 @@ import { consoleRoutes } from '../web/console/console.ts';
 import { sections } from '../web/console/sections.ts';
 import type { ConsoleSite } from '../web/console/visit.ts';
 import { signerIn } from '../base/values/log/log-generation.ts';
-import { ownLogReader } from '../audit/use-cases/log/log-reader.ts';
+import { ownLogReader, ownLogReaders } from '../audit/use-cases/log/log-reader.ts';
 import { type Assets, readAssets } from '../web/pages/assets.ts';
 import { createLostPages } from '../web/pages/lost.ts';
 import { pagesRoutes } from '../web/pages/routes.ts';
@@ -31,7 +31,7 @@ export async function composeAssets(): Promise<{
 
 type HostParts = Pick<FeatureParts, 'config' | 'ledger' | 'publicUrl' | 'bodies' | 'pageAddition'>;
 
-type ConsoleParts = HostParts & Pick<FeatureParts, 'isStopping' | 'logger' | 'readConfig'>;
+type ConsoleParts = HostParts & Pick<FeatureParts, 'reads' | 'isStopping' | 'logger' | 'readConfig'>;
 
 /** The customers' pages. */
 export function composePages(
@@ -57,16 +57,20 @@ async function logKeys(pool: pg.Pool, log: LogConfig | undefined): Promise<reado
 
 /** The operators' console. */
 export function composeConsole(
-  { config, ledger, publicUrl, bodies, pageAddition: addition, isStopping, logger, readConfig }: ConsoleParts,
+  { config, ledger, reads, bodies, publicUrl, pageAddition: addition, ...more }: ConsoleParts,
   parts: Pick<ConsoleSite, 'console' | 'identity' | 'auth' | 'chat' | 'jobs' | 'assets'>,
 ): RunningFeature {
+  const { isStopping, logger, readConfig } = more;
+  const logOn = ownLogReaders(config.log);
   const site: ConsoleSite = {
     ...parts,
     settings: { name: config.pages?.name ?? 'Tollbook' },
     hasCustomerPages: config.pages !== undefined,
-    log: ownLogReader(ledger.pool, config.log),
+    log: logOn(ledger.pool),
+    logOn,
     logKeys: () => logKeys(ledger.pool, config.log),
     ledger,
+    reads,
     publicUrl,
     isStopping,
     logger,

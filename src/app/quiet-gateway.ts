@@ -19,6 +19,7 @@ import { pause } from '../base/runtime/pause.ts';
 import { openDatabase, openPool } from '../ledger/store/database.ts';
 import type { LedgerReader } from '../ledger/store/ledger.ts';
 import { type RecordedHalt, readHalt } from '../ledger/store/recovery.ts';
+import { primaryOnly } from '../ledger/use-cases/replicas.ts';
 import { readReceiptKey } from '../ledger/store/secrets.ts';
 import { startQuietWatch } from '../ledger/workers/database-watch.ts';
 import type { Loop } from '../ledger/workers/loop.ts';
@@ -72,7 +73,7 @@ export async function startQuietGateway(options: QuietOptions): Promise<RunningG
     onHeartbeat: () => noteHeartbeat(logger),
   });
   const measured = await openMetrics(config.metrics);
-  const books = composeBooks({ config, ledger, logger });
+  const books = composeBooks({ config, ledger, reads: primaryOnly, logger });
   const loops: Loop[] = [];
   const over = Promise.withResolvers<void>();
 
@@ -146,9 +147,11 @@ async function registerReads(
       streams: createStreamWatch(ledger, isStopping),
     };
     const places = createWaitPlaces(() => config.limits);
-    await app.register(receiptRoute({ current: () => context, log: reader, places }));
+    await app.register(
+      receiptRoute({ current: () => context, replicas: primaryOnly, logOn: () => reader, places }),
+    );
     await app.register(healthRoutes(readiness));
-    await app.register(statsRoutes(ledger));
+    await app.register(statsRoutes(ledger, primaryOnly));
   }
   if (config.chat) await app.register(readyRoutes(readiness), { prefix: '/v1' });
   const opensReceipt = (digest: Hex, token: string): boolean =>

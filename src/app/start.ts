@@ -35,6 +35,7 @@ import { pause } from '../base/runtime/pause.ts';
 import { decideStart, type StartDecision } from '../finance/use-cases/recovery/decide-start.ts';
 import { recordContinuation } from '../ledger/store/database-identity.ts';
 import { startDatabaseWatch } from '../ledger/workers/database-watch.ts';
+import { composeReplicas } from './replicas.ts';
 import { listeningUrl, partsOf, type RunningGateway } from './running-gateway.ts';
 
 export type { RunningGateway } from './running-gateway.ts';
@@ -43,6 +44,8 @@ export interface GatewayOptions {
   readonly config: Config;
   /** A migrated PostgreSQL, 15 or newer. */
   readonly databaseUrl: string;
+  /** Standbys of that PostgreSQL, one an address, which answer reads; none by default. */
+  readonly replicaUrls?: readonly string[];
   /** How many connections the gateway opens at most, besides those of its lane. Default: 20. */
   readonly databaseConnections?: number;
   readonly logger?: Logger;
@@ -139,7 +142,8 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
   const ledger = openLedger({ ...options, measured, haltAlert, traces });
   const { lane, pool } = ledger;
   const bodies = createRequestBodies(config.limits.maxBodyMemoryBytes);
-  let features: readonly RunningFeature[] = [];
+  const { reads, features: watching } = await openReads(options, ledger);
+  let features = watching;
   const open: AppOptions = { config, logger, bodies, requests, draining: isDraining, stopping: isStopping };
   const app = createApp({ ...open, problemPage: problemPageOf(() => features) });
   traces?.serve(app);
@@ -162,7 +166,7 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
     await refuseHalted(ledger);
     await readiness.begin();
     (await chains.admit(config))();
-    const common = { config, ledger, logger, readiness: readiness.present };
+    const common = { config, ledger, reads, logger, readiness: readiness.present };
     recorders = await composeRecorders(common, () => features);
     await recordProof(lane, decision);
     const composed = composeFeatures({
@@ -265,6 +269,11 @@ function openLedger(options: LedgerOptions): Ledger {
     onHalt: (halt) => haltAlert.send(halt),
   });
   return { pool, db: openDatabase(pool), lane: tracedLane(lane, traces?.tracing) };
+}
+
+function openReads({ replicaUrls = [], workers, role, logger: log }: LiveOptions, ledger: Ledger) {
+  // a process that serves nothing reads nothing for others
+  return composeReplicas({ urls: workers === 'only' ? [] : replicaUrls, role, ledger, log });
 }
 
 /** The page of the feature that has pages. */

@@ -43,6 +43,12 @@ export function readConsoleEvents(
   return readLatestEvents(pool, stream, most, before);
 }
 
+/** When something last happened in the console; undefined if nothing has. */
+export async function readLastConsoleTime({ pool }: Pick<LedgerWriter, 'pool'>): Promise<Date | undefined> {
+  const [last] = await readLatestEvents(pool, stream, 1);
+  return last && new Date(last.at);
+}
+
 /** Records that an operator asks for something, before it is done. */
 export async function recordAction(
   ledger: Pick<LedgerWriter, 'lane'>,

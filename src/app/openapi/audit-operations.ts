@@ -1,13 +1,14 @@
 import * as schemas from '../../audit/http/schemas/projections.ts';
 import * as refunds from '../../audit/http/schemas/refunds.ts';
 import * as reconciliation from '../../finance/http/schemas/reconcile.ts';
+import { asOfHeaders } from './headers.ts';
 import { operations } from './operation.ts';
 import { consistencyQuery, logConsistency, logProofs, proofQuery } from '../../audit/http/schemas/log.ts';
 
 const followsEvents =
   'Read models follow the ledger with a short delay: `as_of_seq` is the last event that they include.';
 
-const ofAudit = { tag: 'Audit' } as const;
+const ofAudit = { tag: 'Audit', headers: asOfHeaders } as const;
 /** Pages are linked by cursors. */
 const listRefusals = ['invalid_request', 'invalid_cursor'] as const;
 

@@ -66,8 +66,16 @@ export const answerHeaders = {
     pattern: '^0x[0-9a-f]{40}$',
   }),
   'X-Payment-Network': string('The CAIP-2 name of the chain.', { pattern: '^eip155:[1-9][0-9]*$' }),
+  'Tollbook-As-Of': integer(
+    'Where the operator has read replicas: the answer shows every event up to this one.',
+    0,
+  ),
+  'Tollbook-As-Of-Time': string('When that was so.', { format: 'date-time' }),
   Allow: string('The methods that the path supports.'),
   ETag: string('Changes with the body. Send it as `If-None-Match`.'),
 } as const satisfies Record<string, JsonObject>;
 
 export type HeaderName = keyof typeof answerHeaders;
+
+/** Of answers that a replica may have given; left out where there is none. */
+export const asOfHeaders = ['Tollbook-As-Of', 'Tollbook-As-Of-Time'] as const satisfies readonly HeaderName[];

@@ -24,6 +24,7 @@ import {
   requestedRefund,
 } from '../../jobs/http/schemas/receipt.ts';
 import { walletQuery, walletReceipts } from '../../jobs/http/schemas/wallet.ts';
+import { asOfHeaders } from './headers.ts';
 import { ifNoneMatch, notModified, operations } from './operation.ts';
 
 const paying = `A request without a payment gets a quote: the **402** carries it in x402 version 2 (\`PAYMENT-REQUIRED\`) and
@@ -280,6 +281,7 @@ alone: the caller is then asserted without proof.`,
         status: 200,
         description: 'The receipt; with `Accept: text/event-stream` each state until the end.',
         schema: receipt,
+        headers: asOfHeaders,
         events:
           'Receipts as `data`, as long as `wait_secs` permits: `state`, and `final` with the result and the proofs. Their ids are the versions of the receipt.',
       },

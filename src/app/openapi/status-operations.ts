@@ -1,4 +1,5 @@
 import { gatewayStatus, readiness, stats } from '../../ledger/http/status.ts';
+import { asOfHeaders } from './headers.ts';
 import { operations } from './operation.ts';
 
 /** The same below the paths of each feature, so that a load balancer needs no other path. */
@@ -25,7 +26,7 @@ export const jobStatusOperations = operations(ofStatus, {
     id: 'getStats',
     summary: 'The public counters',
     description: 'Counts of events in the ledger; a restart does not reset them.',
-    answers: [{ status: 200, description: 'The counters.', schema: stats }],
+    answers: [{ status: 200, description: 'The counters.', schema: stats, headers: asOfHeaders }],
     refusals: ['internal_error', 'ledger_unavailable'],
   },
 });

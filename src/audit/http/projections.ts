@@ -1,14 +1,15 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import type { LogReader } from '../use-cases/log/log-reader.ts';
+import type { OwnLogReaders } from '../use-cases/log/log-reader.ts';
 import { readPaymentHistory, type PaymentHistory } from '../use-cases/projections/payment-history.ts';
 import { creditText } from '../../base/values/price.ts';
 import { isHex32 } from '../../base/values/primitives.ts';
 import type { AccountCredit } from '../../ledger/store/projection.ts';
 import { listAccountCredit, listJobDays, listPaidCalls, listPayments } from '../../ledger/store/payments.ts';
 import { operatorRoutesOn } from '../../accounts/http/operator-access.ts';
+import { setAsOf } from '../../ledger/http/as-of.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
-import { auditList, type ListRequest } from '../../accounts/http/list-request.ts';
+import { auditList, type AuditSource, type ListRequest } from '../../accounts/http/list-request.ts';
 import { proofJson } from './proofs-json.ts';
 import * as schemas from './schemas/projections.ts';
 import type { LedgerReader } from '../../ledger/store/ledger.ts';
@@ -16,22 +17,27 @@ import type { LedgerReader } from '../../ledger/store/ledger.ts';
 const maxTotals = 5_000;
 
 /** The read models and payment histories, for a token with the scope `audit:read`. */
-export function projectionRoutes(ledger: LedgerReader, reader: LogReader | undefined) {
+export function projectionRoutes(source: AuditSource, logOn: OwnLogReaders) {
+  const { ledger, reads } = source;
   return async (app: FastifyInstance): Promise<void> => {
     const route = operatorRoutesOn(app, ledger);
-    auditList(route, ledger, 'payments', schemas.paymentsQuery, (list) => readPayments(ledger, list));
+    auditList(route, source, 'payments', schemas.paymentsQuery, readPayments);
     const path = '/audit/payments/:quote_digest';
     route('GET', path, 'audit:read', z.unknown(), async ({ param, request, reply }) => {
       const digest = param.toLowerCase();
-      const history = isHex32(digest) ? await readPaymentHistory(ledger.pool, reader, digest) : undefined;
+      const { value: history, asOf } = await reads.older(ledger, async ({ pool }) =>
+        isHex32(digest) ? readPaymentHistory(pool, logOn(pool), digest) : undefined,
+      );
+      setAsOf(reply, asOf);
       if (!history) return sendRefusal(request, reply, 'payment_not_found');
       return reply.send(historyJson(digest, history));
     });
-    auditList(route, ledger, 'calls', schemas.callsQuery, (list) => readCalls(ledger, list));
-    auditList(route, ledger, 'credit', schemas.creditQuery, (list) => readCredit(ledger, list));
-    route('GET', '/audit/totals', 'audit:read', schemas.totalsQuery, async ({ parsed, reply }) =>
-      reply.send(await readTotals(ledger, parsed)),
-    );
+    auditList(route, source, 'calls', schemas.callsQuery, readCalls);
+    auditList(route, source, 'credit', schemas.creditQuery, readCredit);
+    route('GET', '/audit/totals', 'audit:read', schemas.totalsQuery, async ({ parsed, reply }) => {
+      const { value, asOf } = await reads.older(ledger, (from) => readTotals(from, parsed));
+      return setAsOf(reply, asOf).send(value);
+    });
   };
 }
 

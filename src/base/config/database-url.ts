@@ -6,6 +6,7 @@ import type { ReadFile } from './reading.ts';
 import { isLoopback } from './hosts.ts';
 
 const urlVariable = 'DATABASE_URL';
+const replicaVariable = 'REPLICA_URL';
 const passwordVariable = 'PGPASSWORD';
 
 /** Whether the environment names a database at all. */
@@ -20,8 +21,29 @@ export function namesDatabase(env: Environment): boolean {
 export async function readDatabaseUrl(env: Environment, readFile: ReadFile = readText): Promise<string> {
   const url = (await readVariable(urlVariable, env, readFile))?.trim();
   if (url === undefined) throw mistaken('is not set: it names the PostgreSQL database of the ledger');
+  return usable(url, urlVariable, env, readFile);
+}
+
+/**
+ * The PostgreSQL URLs of the read replicas, one for each host that REPLICA_URL names, or the file that REPLICA_URL_FILE names. None if
+ * it is not set. Passwords and errors are as those of `readDatabaseUrl`.
+ */
+export async function readReplicaUrls(
+  env: Environment,
+  readFile: ReadFile = readText,
+): Promise<readonly string[]> {
+  const text = (await readVariable(replicaVariable, env, readFile))?.trim();
+  if (text === undefined) return [];
+  const { start, list } = hostsOf(text);
+  const [before, after] = [text.slice(0, start), text.slice(start + list.length)];
+  const urls = list.split(',').map((host) => `${before}${host}${after}`);
+  return Promise.all(urls.map((url) => usable(url, replicaVariable, env, readFile)));
+}
+
+/** The URL with the password of the environment, if it has none. */
+async function usable(url: string, variable: string, env: Environment, readFile: ReadFile): Promise<string> {
   const wrong = whatIsWrong(url);
-  if (wrong !== undefined) throw mistaken(wrong);
+  if (wrong !== undefined) throw mistaken(wrong, variable);
   if (hasPassword(url)) return url;
   const password = await readVariable(passwordVariable, env, readFile);
   if (password === undefined) return url;
@@ -33,6 +55,15 @@ const verifying = ['prefer', 'require', 'verify-ca'];
 
 /** What to warn of before a gateway uses a URL of `readDatabaseUrl`; undefined for nothing. Never repeats the URL. */
 export function databaseWarning(url: string, env: Environment): string | undefined {
+  return unverifiedWarning(urlVariable, url, env);
+}
+
+/** The same of a URL of `readReplicaUrls`. */
+export function replicaWarning(url: string, env: Environment): string | undefined {
+  return unverifiedWarning(replicaVariable, url, env);
+}
+
+function unverifiedWarning(variable: string, url: string, env: Environment): string | undefined {
   const { authority, rest } = partsOf(url);
   const parameters = new URLSearchParams(rest.slice(rest.indexOf('?') + 1));
   const named = authority.slice(authority.lastIndexOf('@') + 1).replace(/:\d*$/, '');
@@ -45,7 +76,7 @@ export function databaseWarning(url: string, env: Environment): string | undefin
   const message =
     'names another host without a verified certificate: anyone on the way can read the ledger and change what is recorded of a payment. ' +
     'Add sslmode=verify-full (docs/operations/tls.md)';
-  return formatMistake({ path: urlVariable, file: 'environment', message });
+  return formatMistake({ path: variable, file: 'environment', message });
 }
 
 async function readVariable(name: string, env: Environment, readFile: ReadFile): Promise<string | undefined> {
@@ -60,7 +91,7 @@ function whatIsWrong(url: string): string | undefined {
       'has a character that ends a part of a URL or begins a code, probably in its password: write # as %23, % as %25, / as %2F, ' +
       `? as %3F, @ as %40 and a blank as %20; or omit the password and set ${passwordVariable} to it, unencoded`
     );
-  if (namesSeveralHosts(url))
+  if (hostsOf(url).list.includes(','))
     return 'names several hosts: name one address that leads to the primary, such as that of HAProxy (docs/operations/high-availability.md)';
   if (!isPostgresUrl(url)) return 'is not a PostgreSQL URL (postgres://user:password@host:5432/database)';
   return undefined;
@@ -100,10 +131,13 @@ function isPostgresUrl(url: string): boolean {
   return /^postgres(?:ql)?:\/\/\S*$/i.test(url) && URL.canParse(url.replace('@/', '@localhost/'));
 }
 
-/** As libpq takes it. The driver would look up the whole list as one name. */
-function namesSeveralHosts(url: string): boolean {
+/** Hosts as libpq takes them, and where they are: before the path, or in the parameter `host`. The driver looks a list up as one name. */
+function hostsOf(url: string): { readonly start: number; readonly list: string } {
   const { authority } = partsOf(url);
-  return authority.slice(authority.lastIndexOf('@') + 1).includes(',') || /[?&]host=[^&]*,/.test(url);
+  const named = authority.slice(authority.lastIndexOf('@') + 1);
+  const parameter = named === '' ? /(?<=[?&]host=)[^&]*/.exec(url) : null;
+  if (parameter) return { start: parameter.index, list: parameter[0] };
+  return { start: url.indexOf('//') + 2 + authority.length - named.length, list: named };
 }
 
 function mistaken(message: string, variable = urlVariable): ConfigError {

@@ -12,6 +12,7 @@ type AlertKind =
   | 'database_away'
   | 'appends_refused'
   | 'gateway_not_ready'
+  | 'replica_unused'
   | 'anchors_behind'
   | 'low_gas'
   | 'certificate_trouble'
@@ -51,6 +52,8 @@ const wellAgain: { readonly [K in AlertKind]: (subject: string) => string } = {
   database_away: () => 'The database can be reached and written again.',
   appends_refused: () => 'The database takes appends again.',
   gateway_not_ready: (host) => `The gateway on ${host} is ready again, or has stopped.`,
+  replica_unused: (replica) =>
+    `The replica ${replica} answers reads again, or its gateway was started without it.`,
   anchors_behind: (anchor) => `The anchor ${anchor} has the newest checkpoints.`,
   low_gas: (key) => `The key of ${key} has enough ether again.`,
   certificate_trouble: (host) => `${host} presents a certificate that is accepted.`,

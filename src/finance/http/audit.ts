@@ -2,8 +2,9 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { listRefundsDue } from '../use-cases/refunds/list-refunds-due.ts';
 import { type RefundsDue, refundsDueQuery } from '../../audit/http/schemas/refunds.ts';
+import { setAsOf } from '../../ledger/http/as-of.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
-import { auditList, type ListRequest } from '../../accounts/http/list-request.ts';
+import { auditList, type AuditSource, type ListRequest } from '../../accounts/http/list-request.ts';
 import { listReconciliations, readReconciliation } from '../../audit/store/reconciliations.ts';
 import { operatorRoutesOn } from '../../accounts/http/operator-access.ts';
 import * as schemas from './schemas/reconcile.ts';
@@ -29,13 +30,12 @@ async function readRefundsDue(
 }
 
 /** The refunds due and the reports of `tollbook reconcile`, for a token with the scope `audit:read`. */
-export function financeRoutes(ledger: LedgerReader) {
+export function financeRoutes(source: AuditSource) {
+  const { ledger, reads } = source;
   return async (app: FastifyInstance): Promise<void> => {
     const route = operatorRoutesOn(app, ledger);
-    auditList(route, ledger, 'refunds-due', refundsDueQuery, (list) => readRefundsDue(ledger, list));
-    auditList(route, ledger, 'reconciliations', schemas.reconciliationsQuery, (list) =>
-      readReconciliations(ledger, list),
-    );
+    auditList(route, source, 'refunds-due', refundsDueQuery, readRefundsDue);
+    auditList(route, source, 'reconciliations', schemas.reconciliationsQuery, readReconciliations);
     route(
       'GET',
       '/audit/reconciliations/:reconciliation_id',
@@ -43,7 +43,10 @@ export function financeRoutes(ledger: LedgerReader) {
       z.unknown(),
       async ({ param, request, reply }) => {
         const id = schemas.reconciliationId.safeParse(Number(param));
-        const found = id.success ? await readReconciliation(ledger.pool, id.data) : undefined;
+        const { value: found, asOf } = await reads.older(ledger, async ({ pool }) =>
+          id.success ? readReconciliation(pool, id.data) : undefined,
+        );
+        setAsOf(reply, asOf);
         if (!found) return sendRefusal(request, reply, 'reconciliation_not_found');
         // the stored bytes: their hash is the one in the list
         return reply.type('application/json; charset=utf-8').send(found.report);

@@ -13,7 +13,9 @@ import {
 import { readReceipt, type ReceiptReading } from '../use-cases/receipt.ts';
 import { type Receipt, receiptQuery } from './schemas/receipt.ts';
 import { createSharedReads, type SharedReads } from '../../base/runtime/shared-reads.ts';
-import type { LogReader } from '../../audit/use-cases/log/log-reader.ts';
+import type { LogReader, OwnLogReaders } from '../../audit/use-cases/log/log-reader.ts';
+import type { Read, ReplicaReads } from '../../ledger/use-cases/replicas.ts';
+import { setAsOf } from '../../ledger/http/as-of.ts';
 import { decodeLeaf } from '../../ledger/rules/event.ts';
 import { proofsJson } from '../../audit/http/proofs-json.ts';
 import { sendRefusal, sendInvalid } from '../../ledger/http/errors.ts';
@@ -40,10 +42,11 @@ const keepAliveMs = 15_000;
 /** When a client that follows a receipt connects again. */
 const reconnectMs = 1_000;
 
-interface ReceiptParts {
+export interface ReceiptParts {
   readonly current: () => ReceiptContext;
-  /** Proves the settlement; undefined if the ledger is not sealed. */
-  readonly log: LogReader | undefined;
+  readonly replicas: ReplicaReads;
+  /** Proves the settlement, if the ledger is sealed. */
+  readonly logOn: OwnLogReaders;
   readonly places: WaitPlaces;
 }
 
@@ -74,8 +77,10 @@ export function receiptRoute(given: ReceiptParts) {
       const withResult = token !== undefined;
       reply.header('cache-control', 'no-store').header('vary', 'Accept');
       if (waitSecs === 0 && !isStream) {
-        const receipt = await readProvenReceipt(context, parts.log, digest, withResult);
-        return receipt ? reply.send(receipt) : sendRefusal(request, reply, 'receipt_not_found');
+        const { value: receipt, asOf } = await readPresentReceipt(parts, digest, withResult);
+        return receipt
+          ? setAsOf(reply, asOf).send(receipt)
+          : sendRefusal(request, reply, 'receipt_not_found');
       }
       const leave = parts.places.take(addressOf(request));
       if (!leave) return sendRefusal(request, reply, 'too_many_waits');
@@ -88,8 +93,28 @@ export function receiptRoute(given: ReceiptParts) {
   };
 }
 
+/** Those who wait are woken by what the primary has, and read it there. */
+async function readPresentReceipt(
+  { current, replicas, logOn }: ReceiptParts,
+  digest: Hex,
+  withResult: boolean,
+): Promise<Read<Receipt | undefined>> {
+  const context = current();
+  const { pool, db } = context;
+  const { value, ...read } = await replicas.present(
+    { pool, db },
+    async (from) => {
+      const reading = await readReceipt({ ...context, ...from }, digest, withResult);
+      const receipt = reading && (await withProof(logOn(from.pool), reading, { digest, withResult }));
+      return { receipt, lastSeq: reading?.lastSeq ?? 0 };
+    },
+    ({ lastSeq }) => lastSeq,
+  );
+  return { ...read, value: value.receipt };
+}
+
 async function sendWhole(
-  { current, log, answers }: ReceiptParts & { readonly answers: SharedReads<Receipt> },
+  { current, logOn, answers }: ReceiptParts & { readonly answers: SharedReads<Receipt> },
   request: FastifyRequest,
   reply: FastifyReply,
   following: Following,
@@ -98,13 +123,13 @@ async function sendWhole(
   if (!reading) return sendRefusal(request, reply, 'receipt_not_found');
   const { digest, withResult } = following;
   const prove = (): Promise<Receipt> =>
-    current().streams.turns.take(() => withProof(log, reading, following));
+    current().streams.turns.take(() => withProof(logOn(current().pool), reading, following));
   return reply.send(await answers.read(`${digest}/${withResult}/${reading.version}`, prove));
 }
 
 /** Each state is an event whose id is the version of the receipt; a client that connects again gets the later ones. */
 async function sendStream(
-  { current, log }: ReceiptParts,
+  { current, logOn }: ReceiptParts,
   request: FastifyRequest,
   reply: FastifyReply,
   following: Following,
@@ -125,7 +150,9 @@ async function sendStream(
         continue;
       }
       told = version;
-      const json = JSON.stringify(isLast ? await withProof(log, next.value, following) : receipt);
+      const json = JSON.stringify(
+        isLast ? await withProof(logOn(current().pool), next.value, following) : receipt,
+      );
       yield Buffer.from(`id: ${version}\nevent: ${isLast ? 'final' : 'state'}\ndata: ${json}\n\n`);
     }
   }

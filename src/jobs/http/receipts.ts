@@ -3,7 +3,6 @@ import type { z } from 'zod';
 import { receiptTypedData } from '../../payments/rules/payer-signatures.ts';
 import { type Hex, isHex32 } from '../../base/values/primitives.ts';
 import type { JobsContext } from '../use-cases/context.ts';
-import type { LogReader } from '../../audit/use-cases/log/log-reader.ts';
 import {
   type NamedPayment,
   openReceipt,
@@ -13,7 +12,6 @@ import {
 } from '../use-cases/receipt-request.ts';
 import { sendRefusal, sendInvalid } from '../../ledger/http/errors.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
-import type { WaitPlaces } from '../../base/http/wait-places.ts';
 import { type RefundRequestAnswer, requestRefund } from '../use-cases/request-refund.ts';
 import {
   paymentTokenBody,
@@ -23,7 +21,7 @@ import {
   type RequestedRefund,
 } from './schemas/receipt.ts';
 import { chargeFirst } from './charge.ts';
-import { receiptRoute } from './receipt.ts';
+import { receiptRoute, type ReceiptParts } from './receipt.ts';
 import { walletReceiptsRoute } from './wallet-receipts.ts';
 
 /** The longest signature of a contract wallet, and the other fields. */
@@ -34,10 +32,13 @@ const bodyLimit = 16_384;
  * does not know the digest, give it for the payer's signature. POST /x402/receipts/{quote_digest}/refund-request takes what the payer
  * asks for.
  */
-export function receiptRoutes(current: () => JobsContext, log: LogReader | undefined, places: WaitPlaces) {
+export function receiptRoutes(
+  parts: Omit<ReceiptParts, 'current'> & { readonly current: () => JobsContext },
+) {
+  const { current } = parts;
   const options = { bodyLimit, onRequest: chargeFirst(current) };
   return async (app: FastifyInstance): Promise<void> => {
-    await app.register(receiptRoute({ current, log, places }));
+    await app.register(receiptRoute(parts));
     await app.register(walletReceiptsRoute(current));
 
     app.post<{ Params: { quote_digest: string } }>(

@@ -1,5 +1,7 @@
 import type { FastifyInstance } from 'fastify';
-import type { Ledger } from '../../ledger/store/ledger.ts';
+import type { LedgerReader } from '../../ledger/store/ledger.ts';
+import type { ReplicaReads } from '../../ledger/use-cases/replicas.ts';
+import { setAsOf } from '../../ledger/http/as-of.ts';
 import { readCounters } from '../../ledger/store/counters.ts';
 import { readyRoutes } from '../../ledger/http/ready.ts';
 import type { ReadinessJson, Stats } from '../../ledger/http/status.ts';
@@ -12,12 +14,12 @@ export function healthRoutes(readiness: () => ReadinessJson) {
 }
 
 /** The public counters. */
-export function statsRoutes(context: Pick<Ledger, 'db'>) {
+export function statsRoutes(ledger: LedgerReader, reads: ReplicaReads) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/x402/stats', async (_request, reply) => {
-      const { asOfSeq, counters } = await readCounters(context.db);
-      const stats: Stats = { status: 'ok', as_of_seq: asOfSeq, counters };
-      return reply.header('cache-control', 'no-store').send(stats);
+      const { value, asOf } = await reads.older(ledger, ({ db }) => readCounters(db));
+      const stats: Stats = { status: 'ok', as_of_seq: value.asOfSeq, counters: value.counters };
+      return setAsOf(reply, asOf).header('cache-control', 'no-store').send(stats);
     });
   };
 }

@@ -24,16 +24,19 @@ import type { ReceiptPorts } from './answer.ts';
 export interface ReceiptReader
   extends Pick<Ledger, 'pool' | 'db'>, Pick<ReceiptPorts, 'publicUrl' | 'receiptKeys'> {
   readonly config: Pick<Config, 'callbacks'>;
+  /** The ledger's clock, in Unix seconds, where the receipt is read from a replica. Default: the clock of the database that is read. */
+  readonly nowSecs?: number | undefined;
 }
 
 export type ReceiptReading = NonNullable<Awaited<ReturnType<typeof readReceipt>>>;
 
 /**
- * A quote's receipt, and the version of its stream at which it was read; `withResult` adds the runner's result. Undefined for an
+ * A quote's receipt, the version of its stream at which it was read, and that event's place in the ledger; `withResult` adds the runner's result. Undefined for an
  * unknown digest.
  */
 export async function readReceipt(context: ReceiptReader, digest: Hex, withResult: boolean) {
-  const { events, nowSecs } = await readStream(context.pool, digest);
+  const { events, nowSecs: readSecs } = await readStream(context.pool, digest);
+  const { nowSecs = readSecs } = context;
   const state = foldQuote(events);
   if (events.length === 0 || (!state.quote && !state.payment)) return undefined;
   const job = jobOf(state);
@@ -51,7 +54,7 @@ export async function readReceipt(context: ReceiptReader, digest: Hex, withResul
     events: events.map(({ type, at }) => ({ type, at })),
     ...(withResult ? await payersPart(context, digest, paid) : nothing),
   };
-  return { receipt, version: state.version };
+  return { receipt, version: state.version, lastSeq: events.at(-1)?.seq ?? 0 };
 }
 
 async function requestPart(

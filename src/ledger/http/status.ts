@@ -144,7 +144,25 @@ const logStatus = z
   })
   .describe('If the ledger is sealed.');
 
+const replicaStatus = z
+  .strictObject({
+    ...part,
+    servers: z
+      .record(
+        z.string(),
+        z.strictObject({
+          ...check.shape,
+          seq: count.optional().describe('The last event that it had at the last look.'),
+          behind_ms: count.optional(),
+        }),
+      )
+      .optional()
+      .describe('By host and port: whether reads may go to this replica.'),
+  })
+  .describe('If read replicas are configured.');
+
 const featureStatus = {
+  replicas: replicaStatus.optional(),
   quiet: z
     .strictObject(part)
     .optional()

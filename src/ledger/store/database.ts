@@ -9,6 +9,8 @@ export interface DatabaseOptions extends SessionOptions {
   readonly maxConnections?: number;
   /** How long a query of a pool may take. */
   readonly queryTimeoutMs?: number;
+  /** Called with each new connection before its first use; it is not used if this rejects. */
+  readonly onConnect?: (client: pg.ClientBase) => Promise<void>;
   /** Called for connections that broke while idle; the pool replaces them. */
   readonly onError?: (error: Error) => void;
 }
@@ -18,8 +20,10 @@ const longestQueryMs = 35_000;
 
 /** A connection whose query is not answered in time is closed, and the query fails as on a broken connection. */
 export function openPool(options: DatabaseOptions): pg.Pool {
-  const { maxConnections = 10, queryTimeoutMs = longestQueryMs, onError } = options;
-  return poolOf({ ...sessionConfig(options), max: maxConnections, query_timeout: queryTimeoutMs }, onError);
+  const { maxConnections = 10, queryTimeoutMs = longestQueryMs, onConnect, onError } = options;
+  const config = { ...sessionConfig(options), max: maxConnections, query_timeout: queryTimeoutMs };
+  // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it, which its types do not say
+  return poolOf({ ...config, ...(onConnect && { onConnect }) }, onError);
 }
 
 /** A separate connection to the database of a pool, for queries that must not wait for others and have a short time-out. */

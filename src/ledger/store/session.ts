@@ -9,7 +9,7 @@ export interface SessionOptions {
   /** The role to work as: the writer for a gateway, none for migrations. */
   readonly role?: string | undefined;
   /** Other settings of its sessions. */
-  readonly settings?: Partial<Record<keyof typeof sessionSettings, string>>;
+  readonly settings?: Partial<Record<keyof typeof sessionSettings | 'default_transaction_read_only', string>>;
 }
 
 /**

@@ -4,13 +4,24 @@ import { refusals } from '../../base/errors/refusal.ts';
 import { operatorTextPattern } from '../../base/values/operator-words.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
 import { issuerOrigins } from '../../accounts/use-cases/auth-providers.ts';
-import { recordAction } from '../../accounts/use-cases/operators.ts';
+import { readLastConsoleTime, recordAction } from '../../accounts/use-cases/operators.ts';
 import { operatorTokenHash } from '../../accounts/use-cases/second-factor.ts';
 import { cookieOf } from '../../accounts/use-cases/sessions.ts';
+import { html, type Html } from '../../base/values/html.ts';
+import type { LedgerReader } from '../../ledger/store/ledger.ts';
+import type { AsOf } from '../../ledger/use-cases/replicas.ts';
+import { count, time } from '../pages/elements.ts';
 import { ownCookieName } from '../pages/cookies.ts';
 import { isCursor, readable, unreadableView } from '../pages/filters.ts';
 import { pathWith } from '../pages/own-path.ts';
-import { type Admission, createRequests, type Frame, type Requests, acceptForms } from '../pages/requests.ts';
+import {
+  type Admission,
+  createRequests,
+  type Frame,
+  type Handle,
+  type Requests,
+  acceptForms,
+} from '../pages/requests.ts';
 import { visitorOf } from '../pages/serve.ts';
 import type { Answer, Visitor, VisitOf } from '../pages/visit.ts';
 import { findOperatorOf } from '../../accounts/store/operators.ts';
@@ -32,6 +43,10 @@ function createConsole(
     requests,
     console: {
       show(path, handle, role = 'viewer', filters = {}) {
+        const show = readable({ after: isCursor, before: isCursor, ...filters }, handle);
+        requests.get(path, admit(role), (visit) => showOlder(visit, show));
+      },
+      showPresent(path, handle, role = 'viewer', filters = {}) {
         const show = readable({ after: isCursor, before: isCursor, ...filters }, handle);
         requests.get(path, admit(role), async (visit) => whileAdmitted(visit, role, await show(visit)));
       },
@@ -127,6 +142,57 @@ function refused(visit: VisitOf<ConsoleSite>, status: 401 | 403, answer: Answer)
   if (!isAsked) return { kind: 'refused', answer };
   const json = { error: code, message: refusals[code].sentence };
   return { kind: 'refused', answer: { kind: 'data', status, json } };
+}
+
+/** What is recorded when an action begins has its effects on record after this time. */
+const actionMs = 30_000;
+
+/** Shows what a replica has, once it has what was done at the console: an operator sees what they did. */
+async function showOlder(visit: OperatorVisit, show: Handle<OperatorVisit>): Promise<Answer> {
+  const { ledger, reads } = visit.site;
+  const { value, asOf } = await reads.older(
+    ledger,
+    async (from) => {
+      if (from.pool === ledger.pool) return show(visit);
+      const answer = await show(visitOn(visit, from));
+      // the primary may have it
+      return answer.kind === 'view' && answer.status === 404 ? undefined : answer;
+    },
+    async () => {
+      const last = await readLastConsoleTime(ledger);
+      return last && new Date(last.getTime() + actionMs);
+    },
+  );
+  if (!value) throw new Error('the primary shows no page');
+  if (!asOf?.isBehind || value.kind !== 'view') return { ...value, asOf };
+  return { ...value, asOf, body: html`${asOfLine(asOf)}${value.body}` };
+}
+
+/** The same visit, with everything that its page shows from another place. */
+function visitOn(visit: OperatorVisit, { pool, db }: LedgerReader): OperatorVisit {
+  const { site } = visit;
+  const { jobs, chat, ledger, logOn } = site;
+  const on: ConsoleSite = {
+    ...site,
+    ledger: { ...ledger, pool, db },
+    log: logOn(pool),
+    jobs: jobs && (() => ({ ...jobs(), pool, db })),
+    chat: chat && (() => ({ ...chat(), pool, db })),
+  };
+  return {
+    ...visit,
+    site: on,
+    get token() {
+      return visit.token;
+    },
+  };
+}
+
+function asOfLine({ seq, at }: AsOf): Html {
+  return html`<p class="notice">
+    This page shows the ledger up to event ${count(seq)}, as it was at ${time(at)}: a replica that is behind
+    has answered. Load it again for newer events.
+  </p>`;
 }
 
 /** The operators' console, everything below `/console`. */

@@ -4,6 +4,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { defaultRetryAfterSecs, refusals } from '../../base/errors/refusal.ts';
 import { chargeVisits } from '../../accounts/http/charge-visits.ts';
 import { isOfOwnPages } from '../../accounts/http/own-origin.ts';
+import { setAsOf } from '../../ledger/http/as-of.ts';
 import { refusalOf, retryAfterOf } from '../../ledger/http/errors.ts';
 import { formFields, type RequestBodies } from '../../base/http/request-bodies.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
@@ -203,6 +204,7 @@ function send<Host extends PageHost>(
   said?: NoticeCode,
 ): FastifyReply {
   reply.headers(pageHeaders(formTargets(visit.path)));
+  setAsOf(reply, answer.asOf);
   const cookies = 'cookies' in answer ? (answer.cookies ?? []) : [];
   if (cookies.length > 0) reply.header('set-cookie', [...cookies]);
   switch (answer.kind) {

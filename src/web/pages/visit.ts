@@ -11,6 +11,7 @@ import type { LogReader } from '../../audit/use-cases/log/log-reader.ts';
 import type { SessionUser } from '../../accounts/use-cases/sessions.ts';
 import type { User } from '../../accounts/store/identity.ts';
 import type { OperatorOfUser } from '../../accounts/store/operators.ts';
+import type { AsOf } from '../../ledger/use-cases/replicas.ts';
 import type { AssetName, Assets } from './assets.ts';
 import type { FormToken } from './form-token.ts';
 import type { NoticeCode } from './notices.ts';
@@ -139,7 +140,10 @@ interface Events {
   readonly body: Readable;
 }
 
-export type Answer = View | Redirect | Data | File | Events;
+export type Answer = (View | Redirect | Data | File | Events) & {
+  /** How old it is at most, where a replica may have been read. */
+  readonly asOf?: AsOf | undefined;
+};
 
 /**
  * What a program adds to every page of a gateway that it starts itself: `npm start` its development wallet. No configuration

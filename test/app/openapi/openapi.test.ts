@@ -1,3 +1,4 @@
+import { primaryOnly } from '../../../src/ledger/use-cases/replicas.ts';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
@@ -52,6 +53,7 @@ async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
   const parts = {
     config,
     ledger: { ...database, lane },
+    reads: primaryOnly,
     logger,
     bodies,
     budget: createBudget(0),

@@ -2,7 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import pg from 'pg';
 import { describe, expect, it, test } from 'vitest';
-import { databaseWarning, readDatabaseUrl } from '../../../src/base/config/database-url.ts';
+import {
+  databaseWarning,
+  readDatabaseUrl,
+  readReplicaUrls,
+  replicaWarning,
+} from '../../../src/base/config/database-url.ts';
 import { ConfigError } from '../../../src/base/config/mistakes.ts';
 import { propertyRuns } from '../../support/property-runs.ts';
 
@@ -16,7 +21,7 @@ function driverReads(connectionString: string) {
 }
 
 /** Of mistakes and of nothing else; none of them has the password. */
-async function refusalOf(reading: Promise<string>): Promise<string> {
+async function refusalOf(reading: Promise<unknown>): Promise<string> {
   const error: unknown = await reading.catch((refusal: unknown) => refusal);
   if (!(error instanceof ConfigError)) throw new Error(`it was not refused: ${String(error)}`);
   expect(error.message).not.toContain('hush');
@@ -65,6 +70,41 @@ describe('DATABASE_URL', () => {
       );
     },
   );
+});
+
+const replicas = (url: string, env: Readonly<Record<string, string>> = {}) =>
+  readReplicaUrls({ REPLICA_URL: url, ...env });
+
+describe('the replicas of REPLICA_URL', () => {
+  it('are none where it is not set', async () => {
+    expect(await readReplicaUrls({ DATABASE_URL: 'postgres://db/x' })).toEqual([]);
+  });
+
+  it.each([
+    ['postgres://u:p@one/x', ['postgres://u:p@one/x']],
+    [
+      'postgres://u:a,b@a,b:5433/x?sslmode=require',
+      ['a', 'b:5433'].map((host) => `postgres://u:a,b@${host}/x?sslmode=require`),
+    ],
+    ['postgres://one,two/x', ['postgres://one/x', 'postgres://two/x']],
+    ['postgres://u@/x?host=/run/a,/run/b', ['postgres://u@/x?host=/run/a', 'postgres://u@/x?host=/run/b']],
+  ])('are as many as it names hosts: %s', async (url, found) => {
+    expect(await replicas(url)).toEqual(found);
+  });
+
+  it('have the password of PGPASSWORD if theirs is left out', async () => {
+    expect(await replicas('postgres://u@one,two/x', { PGPASSWORD: 'hush' })).toEqual([
+      'postgres://u@one/x?password=hush',
+      'postgres://u@two/x?password=hush',
+    ]);
+  });
+
+  it('with a mistake are refused by the name of the variable, without the address', async () => {
+    const refused = await refusalOf(replicas('mysql://u:hush@one,two/x'));
+    expect(refused).toMatch(/REPLICA_URL: is not a PostgreSQL URL/);
+    expect(refused).not.toContain('hush');
+    expect(replicaWarning('postgres://u:hush@one/x', {})).toMatch(/REPLICA_URL: .*sslmode=verify-full/);
+  });
 });
 
 describe('a connection to another host without a verified certificate', () => {

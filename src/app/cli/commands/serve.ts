@@ -1,7 +1,12 @@
 import type { Logger } from 'pino';
 import { migrate } from '../../../ledger/store/migrations.ts';
 import { type EmbeddedPostgres, isOwnPlace, startEmbeddedPostgres } from '../../../devnet/postgres.ts';
-import { databaseWarning, readDatabaseUrl } from '../../../base/config/database-url.ts';
+import {
+  databaseWarning,
+  readDatabaseUrl,
+  readReplicaUrls,
+  replicaWarning,
+} from '../../../base/config/database-url.ts';
 import { processEnvironment } from '../../../base/config/environment.ts';
 import { loadConfig, type LoadedConfig, type LoadOptions } from '../../../base/config/load.ts';
 import { ConfigError } from '../../../base/config/mistakes.ts';
@@ -28,7 +33,13 @@ export async function run(args: readonly string[], options: LoadOptions = {}): P
   const loaded = await load();
   const { embeddedDir: dir } = request;
   if (dir === undefined)
-    return serve(request, { loaded, load, signals, databaseUrl: await readDatabaseUrl(env) });
+    return serve(request, {
+      loaded,
+      load,
+      signals,
+      databaseUrl: await readDatabaseUrl(env),
+      replicaUrls: await readReplicaUrls(env),
+    });
   if (!isOwnPlace(dir))
     throw new ArgumentError(
       `--embedded ${dir}: its path is too long, or the account that runs PostgreSQL may not enter it: name a folder such as /var/lib/tollbook/database`,
@@ -38,7 +49,7 @@ export async function run(args: readonly string[], options: LoadOptions = {}): P
     const databaseUrl = embedded.url();
     if (!request.quiet) await migrate(databaseUrl);
     void endWith(embedded);
-    return await serve(request, { loaded, load, signals, databaseUrl });
+    return await serve(request, { loaded, load, signals, databaseUrl, replicaUrls: [] });
   } finally {
     await embedded.stop();
   }
@@ -59,19 +70,28 @@ interface Serving {
   readonly load: () => Promise<LoadedConfig>;
   readonly signals: ReturnType<typeof twoSignals>;
   readonly databaseUrl: string;
+  readonly replicaUrls: readonly string[];
 }
 
-async function serve(request: Request, { loaded, load, signals, databaseUrl }: Serving): Promise<ExitCode> {
+async function serve(
+  request: Request,
+  { loaded, load, signals, databaseUrl, replicaUrls }: Serving,
+): Promise<ExitCode> {
   const { config, warnings } = loaded;
   const logger = createLogger(config.logLevel);
   if (request.embeddedDir !== undefined)
     logger.info({ database_url: databaseUrl }, 'the embedded database runs');
-  for (const warning of [...warnings, databaseWarning(databaseUrl, processEnvironment()) ?? []].flat())
+  const env = processEnvironment();
+  const ofAddresses = [
+    databaseWarning(databaseUrl, env),
+    ...replicaUrls.map((url) => replicaWarning(url, env)),
+  ];
+  for (const warning of [...warnings, ...ofAddresses.flatMap((each) => each ?? [])])
     logger.warn({ warning }, 'the configuration has a warning');
   if (request.goLive && !(await takeLive(config, request.file, request.goLive))) return exitCodes.notDone;
   const { workers, quiet } = request;
   const readConfig = async () => (await load()).config;
-  const start = () => startGateway({ config, databaseUrl, logger, workers, quiet, readConfig });
+  const start = () => startGateway({ config, databaseUrl, replicaUrls, logger, workers, quiet, readConfig });
   let gateway = await start();
   const onSignal = reloader(() => gateway, load, logger);
   process.on('SIGHUP', onSignal);

@@ -40,6 +40,18 @@ export function ownLogReader(
   return log && openLogReader(pool, log.origin);
 }
 
+/** The reader of a ledger's own log on the pool that it is read from: the primary's or a replica's. */
+export type OwnLogReaders = (pool: pg.Pool) => LogReader | undefined;
+
+/** One reader for each pool, with the tiles that it knows. */
+export function ownLogReaders(log: { readonly origin: string } | undefined): OwnLogReaders {
+  const known = new WeakMap<pg.Pool, LogReader | undefined>();
+  return (pool) => {
+    if (!known.has(pool)) known.set(pool, ownLogReader(pool, log));
+    return known.get(pool);
+  };
+}
+
 /** @param origin the name of the log's first generation */
 export function openLogReader(pool: pg.Pool, origin: string): LogReader {
   let known = new TileCache();

@@ -22,7 +22,7 @@ const endings: Readonly<Record<BookFormat, string>> = {
 
 /** The exports of a period, in every format, as `tollbook export` writes them: bytes are sent while they are made. */
 export function exportPages(console: Console): void {
-  console.show(`${booksPath}/exports/:format`, exportOf, 'finance');
+  console.showPresent(`${booksPath}/exports/:format`, exportOf, 'finance');
 }
 
 async function exportOf({ site, params, query }: OperatorVisit): Promise<Answer> {

@@ -95,8 +95,8 @@ const path = `${refundsPath}/:digest/:nonce`;
 /** One refund: sent by the operator's wallet, or recorded by its transaction. Each step is recorded before the next one. */
 export function refundPages(console: Console, jobs: () => JobsContext): void {
   const about = { role: 'finance', shownAt: pageOf, subject } as const;
-  console.show(path, (visit) => refundView(visit, jobs()));
-  console.show(`${path}/transaction`, (visit) => progressOf(visit, jobs()));
+  console.showPresent(path, (visit) => refundView(visit, jobs()));
+  console.showPresent(`${path}/transaction`, (visit) => progressOf(visit, jobs()));
 
   console.act(`${path}/start`, { ...about, action: 'start_refund' }, async (visit, { fields }) => {
     const of = named(visit);

@@ -39,7 +39,7 @@ export const operatorsSection: Section = {
   label: 'Operators',
   role: 'admin',
   register(console) {
-    console.show(path, (visit) => operatorsView(visit), 'admin');
+    console.showPresent(path, (visit) => operatorsView(visit), 'admin');
 
     console.act(`${path}/invite`, { ...aboutName, action: 'invite_operator' }, async (visit, { fields }) => {
       const invited = await invite(visit, fields);

@@ -139,7 +139,7 @@ function liveEvents(console: Console, site: ConsoleSite): void {
     // the pages show when their figures were read
     onFault: (err) => site.logger.warn({ err }, 'the figures of the console could not be read'),
   });
-  console.show('/console/live', (visit) => liveAnswer(visit, broadcast));
+  console.showPresent('/console/live', (visit) => liveAnswer(visit, broadcast));
 }
 
 async function liveAnswer(visit: OperatorVisit, broadcast: Broadcast<Live>): Promise<Answer> {
