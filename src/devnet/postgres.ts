@@ -99,7 +99,7 @@ async function startServer(
   for (;;) {
     const pidFileBefore = readPidFile(places);
     const server = await startGuarded({ command: postgres, args, stopSignal: 'INT', account });
-    if (await server.logged(/ready to accept connections/)) return server;
+    if (await server.logged(/ready to accept (?:read-only )?connections/)) return server;
     const isHeld = /lock file .* already exists|pre-existing shared memory block/.test(server.log());
     if (!isHeld || performance.now() > deadline)
       throw new Error(`PostgreSQL did not start:\n${server.log()}`);

@@ -27,6 +27,7 @@ export interface TestGatewayOptions {
   readonly facilitatorAuth?: GatewayOptions['facilitatorAuth'];
   readonly readConfig?: GatewayOptions['readConfig'];
   readonly quiet?: boolean;
+  readonly replicaUrls?: readonly string[];
   /** Each answer to `get` and `post` must be as the gateway's own document says. */
   readonly isDocumented?: boolean;
   readonly bind?: string;
@@ -168,7 +169,7 @@ export async function testConfig(options: TestGatewayOptions): Promise<Config> {
 export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
   const config = await testConfig(options);
   const logger = options.logger ?? pino({ level: 'silent' });
-  const { facilitatorAuth, readConfig, quiet = false } = options;
+  const { facilitatorAuth, readConfig, quiet = false, replicaUrls = [] } = options;
   const gateway = await metered('starting gateways', () =>
     startGateway({
       config,
@@ -176,6 +177,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
       databaseConnections: gatewayConnections,
       logger,
       quiet,
+      replicaUrls,
       ...(facilitatorAuth && { facilitatorAuth }),
       ...(readConfig && { readConfig }),
     }),
