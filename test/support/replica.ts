@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { chownSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import pg from 'pg';
+import type pg from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
 import { postgresAccount } from '../../src/devnet/postgres-account.ts';
 import { openDatabase, openPool, readerRole, writerRole } from '../../src/ledger/store/database.ts';
@@ -77,12 +77,13 @@ async function startServer(): Promise<TestServer> {
   };
 }
 
+function absent(): never {
+  throw new Error('not for a database of this server');
+}
+
 function databaseOf({ url }: TestServer): TestDatabase {
   const pool = openPool({ url, maxConnections: 5 });
   whenOver(() => pool.end());
-  const absent = (): never => {
-    throw new Error('not for a database of this server');
-  };
   return {
     url,
     pool,

@@ -48,7 +48,7 @@ export type ReplicaState =
     };
 
 /** A replica that is further behind answers nobody. */
-export const mostBehindMs = 60_000;
+const mostBehindMs = 60_000;
 
 export function unfit(fault: Fault, detail: string): ReplicaState {
   return { kind: 'unfit', fault, detail };
