@@ -5,13 +5,7 @@ import type { ConstantChanges } from '../../src/base/config/constants.ts';
 import { freePort } from '../../src/devnet/ports.ts';
 import { repositoryRoot } from '../support/planted-copy.ts';
 import { longestKeptBytes } from './route-config.ts';
-import {
-  type ConfigVariant,
-  gatewayConfig,
-  type GatewayConfigValues,
-  gatewaySecrets,
-  usualConfig,
-} from './gateway-config.ts';
+import { gatewayConfig, type GatewayConfigValues, gatewaySecrets, usualConfig } from './gateway-config.ts';
 import { type GuardedChild, startGuardedChild } from './guarded-child.ts';
 import type { Scope } from './rig.ts';
 
@@ -81,8 +75,10 @@ export const chaosConstants = {
   spend: { claimMarginSecs: 60, authorizeTimeoutMs: 3_000, nonceWaitMs: 1_000 },
 } as const satisfies ConstantChanges;
 
-function constantsFor({ timeoutMs }: ConfigVariant): ConstantChanges {
-  return { ...chaosConstants, jobs: { ...chaosConstants.jobs, facilitatorVerifyTimeoutMs: timeoutMs } };
+/** The constants of a gateway whose requests to the facilitator all have the time limit of its variant. */
+function constantsOf({ constants = chaosConstants, config }: GatewaySlotOptions): ConstantChanges {
+  const { timeoutMs } = config.variant ?? usualConfig;
+  return { ...constants, jobs: { facilitatorVerifyTimeoutMs: timeoutMs, ...constants.jobs } };
 }
 
 /** Starts a gateway on a free port, and ends it with the scope. */
@@ -131,7 +127,7 @@ function createGatewaySlot(
         './scripts/check-node.mjs',
         ...(options.clockFile === undefined ? [] : ['--import', clockShift]),
         serveScript,
-        JSON.stringify(options.constants ?? constantsFor(options.config.variant ?? usualConfig)),
+        JSON.stringify(constantsOf(options)),
         '--config',
         configFile,
       ],

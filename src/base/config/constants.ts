@@ -18,7 +18,7 @@ const constants = {
     maxBodyMemoryBytes: 536_870_912,
     /** Of one gateway to all clients together, if no key authenticates quotes: each is then in the ledger for good. */
     quotesPerSecond: 200,
-    /** Of each kind of event that strangers can cause, over all gateways: a gigabyte a year at the most. What is beyond it is summed. */
+    /** Of each kind of event that strangers can cause, over all gateways: a flood leaves half a gigabyte a day. What is beyond it is summed. */
     quoteEventsPerSec: 5,
     /** Of those that wait: a facilitator that answers nothing may take half of the default of all outstanding calls. */
     maxUnsettledCalls: 5_000,
