@@ -212,8 +212,6 @@ test('a settlement that deployed the wallet and whose answer was lost is resolve
 });
 
 describe('a client that signs to do harm', () => {
-  /** Code at an address of its own. */
-  const contract = (code: Hex) => deployCode(chain.rpcUrl, code);
   const hostile = {
     reverts: '0x60006000fd',
     'reverts with 300 KB': '0x6204b0006000fd',
@@ -225,7 +223,8 @@ describe('a client that signs to do harm', () => {
 
   test('gets a refusal that charges nothing and asks no facilitator, also with a factory that is trusted', async () => {
     const codes: (readonly [string, Address])[] = [];
-    for (const [name, code] of Object.entries(hostile)) codes.push([name, await contract(code)]);
+    for (const [name, code] of Object.entries(hostile))
+      codes.push([name, await deployCode(chain.rpcUrl, code)]);
     const ordinary = privateKeyToAccount(devnetKeys.payer);
     const wallet = await newWallet();
     const others = await newWallet();
@@ -276,7 +275,7 @@ describe('a client that signs to do harm', () => {
       chain: { ...pick(), rpcUrl: rpc.url },
     });
     const wallet = await newWallet();
-    const address = await contract('0x00');
+    const address = await deployCode(chain.rpcUrl, '0x00');
     let calls = 0;
     rpc.lie = ({ method, params: [call] }) => {
       if (method === 'eth_call' && (call as { to?: string }).to === undefined) calls += 1;
@@ -299,7 +298,6 @@ test('while the node fails or gives no usable answer the payment is 503, not a r
   const rpc = await startRpcProxy(chain.rpcUrl);
   const { gateway, count, startedBy } = await start({ chain: { ...pick(), rpcUrl: rpc.url } });
   const { payment } = await signWrapped(gateway, await newWallet());
-  const runsCode = (call: unknown) => (call as { to?: string }).to === undefined;
   const answers: readonly object[] = [
     { error: { code: -32_005, message: 'request rate limited' } },
     { result: '0x' },
@@ -308,7 +306,9 @@ test('while the node fails or gives no usable answer the payment is 503, not a r
     { result: null },
   ];
   for (const answer of answers) {
-    rpc.lie = ({ method, params: [call] }) => (method === 'eth_call' && runsCode(call) ? answer : undefined);
+    rpc.lie = ({ method, params: [call] }) =>
+      // a call without an address runs the validator
+      method === 'eth_call' && (call as { to?: string }).to === undefined ? answer : undefined;
     expect(await send(gateway, payment)).toMatchObject({
       status: 503,
       json: { code: 'facilitator_unavailable' },
