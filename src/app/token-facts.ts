@@ -60,6 +60,8 @@ async function checkSymbol(
 /** Without the contract's own domain no payer's signature is valid, and every payment is refused. */
 async function checkDomain(facts: ContractFacts, token: AcceptedToken, at: Path): Promise<ChainFindings> {
   const { eip712Name: name, eip712Version: version, chainId, asset: contract } = token;
+  // the configuration says that it has none
+  if (name === '') return noFindings;
   const nameAt = [...at, 'eip712_name'];
   const separator = await facts.domainSeparator(contract);
   if (separator.kind !== 'untold') {

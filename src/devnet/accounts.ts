@@ -6,7 +6,7 @@ import type { Address, Hex } from '../base/values/primitives.ts';
  * junk"). They are public: use them on no other chain.
  */
 export const devnetKeys = {
-  /** Its first four transactions deploy the tokens, the caller registry and the prepaid contract; nothing else may use it, or their addresses change. */
+  /** Its first six transactions deploy the tokens, the caller registry, the prepaid contract and the anchor of checkpoints; nothing else may use it, or their addresses change. */
   deployer: '0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80',
   facilitator: '0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d',
   payer: '0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a',

@@ -6,7 +6,8 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTestClient, http, publicActions } from 'viem';
 import type { Address } from '../base/values/primitives.ts';
-import { multicall3 } from './contracts.ts';
+import { exactProxyAddress, permit2Address } from '../payments/rules/schemes/permit2/signature-transfer.ts';
+import { exactPermit2Proxy, multicall3, permit2Contract } from './contracts.ts';
 import { type GuardedProcess, startGuarded } from './guarded-process.ts';
 import { PortTakenError, freePort, isPortFree } from './ports.ts';
 
@@ -33,6 +34,13 @@ export interface Chain {
 /** The address of Multicall3 on every real chain. */
 export const multicall3Address: Address = '0xca11bde05977b3631167028862be2a173976ca11';
 
+/** Contracts that every real chain has at these addresses. Ours behave as those do, and are not their bytecode. */
+const canonical = [
+  [multicall3Address, multicall3],
+  [permit2Address, permit2Contract],
+  [exactProxyAddress, exactPermit2Proxy],
+] as const;
+
 const defaultChainId = 84_532;
 const freePortAttempts = 5;
 
@@ -47,10 +55,9 @@ export async function startChain(options: ChainOptions = {}): Promise<Chain> {
   if (stateFile !== undefined) prepareStateFile(path.resolve(stateFile));
   const { anvil, url } = await launch(command, port, chainArgs(chainId, stateFile, beginsAt));
   anvil.release();
-  await createTestClient({ mode: 'anvil', transport: http(url) }).setCode({
-    address: multicall3Address,
-    bytecode: multicall3.deployedBytecode,
-  });
+  const client = createTestClient({ mode: 'anvil', transport: http(url) });
+  for (const [address, { deployedBytecode }] of canonical)
+    await client.setCode({ address, bytecode: deployedBytecode });
   return { url, chainId, pid: anvil.pid, stop: () => anvil.stop() };
 }
 

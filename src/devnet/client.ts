@@ -6,7 +6,15 @@ import { privateKeyToAccount } from 'viem/accounts';
 import type { JobId } from '../base/values/job.ts';
 import type { Hex } from '../base/values/primitives.ts';
 
-export interface PaidJobOptions {
+/** How the client pays. */
+export interface PayerOptions {
+  /** Of the offers it takes the first with this `assetTransferMethod`; undefined: the first of all. */
+  readonly transferMethod?: string | undefined;
+  /** A node: with it, the client signs the approvals that the gateway says its facilitator submits. */
+  readonly rpcUrl?: string | undefined;
+}
+
+export interface PaidJobOptions extends PayerOptions {
   readonly gatewayUrl: string;
   readonly privateKey: Hex;
   readonly serviceId: number;
@@ -69,7 +77,7 @@ export async function untilOffered(
  */
 export async function payForOneJob(options: PaidJobOptions): Promise<PaidJob> {
   const { gatewayUrl, privateKey, serviceId, jobIndex, body, onStep = () => {} } = options;
-  const response = await payingFetchOf(privateKey, onStep)(
+  const response = await payingFetchOf(privateKey, options, onStep)(
     `${gatewayUrl}/x402/jobs/${serviceId}/${jobIndex}`,
     {
       method: 'POST',
@@ -101,19 +109,29 @@ export async function payForUrl(
   url: string,
   privateKey: Hex,
   onStep: (step: string) => void = () => {},
+  options: PayerOptions = {},
 ): Promise<PaidAnswer> {
-  const response = await payingFetchOf(privateKey, onStep)(url);
+  const response = await payingFetchOf(privateKey, options, onStep)(url);
   const settled = response.headers.get('payment-response');
   const payment = settled === null ? undefined : decodePaymentResponseHeader(settled);
   return { status: response.status, body: await response.text(), payment };
 }
 
-function payingFetchOf(privateKey: Hex, onStep: (step: string) => void): typeof fetch {
+function payingFetchOf(
+  privateKey: Hex,
+  { transferMethod, rpcUrl }: PayerOptions,
+  onStep: (step: string) => void,
+): typeof fetch {
   const account = privateKeyToAccount(privateKey);
+  const scheme = new ExactEvmScheme(account, rpcUrl === undefined ? undefined : { rpcUrl });
   // the SDK's own spending limits are for wallets with real money
   const client = x402Client.fromConfig({
-    schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(account) }],
+    schemes: [{ network: 'eip155:*', client: scheme }],
     spendControls: false,
+    policies:
+      transferMethod === undefined
+        ? []
+        : [(_, offers) => offers.filter(({ extra }) => extra?.['assetTransferMethod'] === transferMethod)],
   });
   return wrapFetchWithPayment(announce(onStep), client);
 }
@@ -122,7 +140,7 @@ function payingFetchOf(privateKey: Hex, onStep: (step: string) => void): typeof 
 function announce(onStep: (step: string) => void): typeof fetch {
   return async (input, init) => {
     const response = await fetch(input, init);
-    if (response.status === 402) onStep('402 payment required: signing the first payment offered');
+    if (response.status === 402) onStep('402 payment required: signing a payment that is offered');
     return response;
   };
 }

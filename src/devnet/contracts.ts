@@ -28,6 +28,13 @@ export const checkpointAnchor = artifact('CheckpointAnchor');
 /** What reads go through on real chains; its code is set at `multicall3Address`. */
 export const multicall3 = artifact('Multicall3');
 
+/** Moves tokens by signature, as Permit2 does; its code is set at `permit2Address`. */
+export const permit2Contract = artifact('Permit2');
+/** What pays in scheme `exact` over Permit2; its code is set at `exactProxyAddress`. */
+export const exactPermit2Proxy = artifact('ExactPermit2Proxy');
+/** ERC-20 with EIP-2612 and without EIP-3009: `constructor(name, symbol, version, decimals)`. Any account may mint. */
+export const plainToken = artifact('PlainToken');
+
 function artifact(name: keyof typeof artifacts): ContractArtifact {
   const { abi, bytecode, deployedBytecode } = artifacts[name];
   return {

@@ -31,6 +31,8 @@ const description = z.object({
   network: z.string(),
   token: z.string(),
   second_token: z.string(),
+  /** Without EIP-3009: it is paid with by Permit2. */
+  plain_token: z.string().optional(),
   pay_to: z.string(),
   facilitator_url: z.string(),
   database_url: z.string(),

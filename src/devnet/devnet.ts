@@ -10,7 +10,7 @@ import { startFacilitator } from './facilitator.ts';
 import { startModelUpstream } from './model-upstream.ts';
 import { deployRegistry } from './registry.ts';
 import { type EchoCall, startEchoRunner } from './runner.ts';
-import { deployTokens } from './token.ts';
+import { deployPlainToken, deployTokens } from './token.ts';
 import { deployWalletFactory } from './wallet-factory.ts';
 
 /** Loopback ports; 0 means any free one. */
@@ -40,6 +40,8 @@ export interface Devnet {
   readonly network: Caip2;
   readonly token: Address;
   readonly secondToken: Address;
+  /** Without EIP-3009: it is paid with by Permit2. */
+  readonly plainToken: Address;
   readonly payTo: Address;
   /** The registry of permitted callers: `net_contract` of a restricted job. */
   readonly parityContract: Address;
@@ -67,7 +69,7 @@ const defaultPorts = { chain: 8412, facilitator: 8413, runner: 8414, model: 8415
 const runnerToken = 'devnet-runner-token-for-development';
 
 /**
- * Starts a chain with two tokens, a caller registry, a prepaid contract and a wallet factory, a facilitator, an echo runner, a model
+ * Starts a chain with three tokens, a caller registry, a prepaid contract and a wallet factory, a facilitator, an echo runner, a model
  * upstream and an API. Nothing of it is safe to expose.
  * @throws when a part does not start; the parts before it are stopped again
  */
@@ -96,6 +98,7 @@ async function startParts(
   const prepaid = await deployPrepaidContract(chain, tokens.token);
   await deployCheckpointAnchor(chain);
   const walletFactory = await deployWalletFactory(chain);
+  const plainToken = await deployPlainToken(chain);
   const facilitator = await startAt('facilitator', ports, (port) =>
     startFacilitator({ ...settlingOn(chain), walletFactories: [walletFactory], port }),
   );
@@ -113,6 +116,7 @@ async function startParts(
     chainId: chain.chainId,
     network: `eip155:${chain.chainId}`,
     ...tokens,
+    plainToken,
     payTo: devnetAddress('payTo'),
     parityContract,
     prepaid,

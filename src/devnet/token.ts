@@ -1,6 +1,7 @@
 import type { Address, Hex } from '../base/values/primitives.ts';
 import { devnetAddress } from './accounts.ts';
-import { testToken } from './contracts.ts';
+import { permit2Address } from '../payments/rules/schemes/permit2/signature-transfer.ts';
+import { type ContractArtifact, plainToken, testToken } from './contracts.ts';
 import { callAs, callAsAnyone, type ChainLocation, deployOnce, notOurs, readAt } from './deploy.ts';
 
 /** A token's constructor arguments, which are also its EIP-712 domain. */
@@ -16,6 +17,16 @@ export const devnetTokens = [
   { name: 'USD Coin', symbol: 'USDC', version: '2', decimals: 6 },
   { name: 'Euro Coin', symbol: 'EURC', version: '2', decimals: 6 },
 ] as const satisfies readonly TokenIdentity[];
+
+/** The devnet's token without EIP-3009, which is paid with by Permit2. */
+export const devnetPlainToken: TokenIdentity = {
+  name: 'Plain Dollar',
+  symbol: 'PUSD',
+  version: '1',
+  decimals: 6,
+};
+/** After the anchor of checkpoints. */
+const plainTokenNonce = 5;
 
 const startingBalanceAtoms = 1_000_000n * 10n ** 6n;
 const holders = ['payer', 'permittedCaller', 'refusedCaller'] as const;
@@ -34,10 +45,32 @@ export async function deployTokens(chain: ChainLocation): Promise<{ token: Addre
   return { token, secondToken };
 }
 
-async function deployToken(chain: ChainLocation, identity: TokenIdentity, nonce: number): Promise<Address> {
+/**
+ * Deploys the token without EIP-3009 and gives the payer and both callers a million of it.
+ * @returns its lower-case address
+ * @throws when another contract has the address, or the deployer's nonces were used otherwise: deploy the anchor of checkpoints first
+ */
+export async function deployPlainToken(chain: ChainLocation): Promise<Address> {
+  const asset = await deployToken(chain, devnetPlainToken, plainTokenNonce, plainToken);
+  await endow(chain, asset);
+  return asset;
+}
+
+/** Lets Permit2 move a token of an account, as each payer by Permit2 does once. Unlimited, so that it is done. */
+export async function approvePermit2(chain: ChainLocation, token: Address, privateKey: Hex): Promise<void> {
+  const args = [permit2Address, 2n ** 256n - 1n];
+  await callAs(chain, privateKey, { address: token, artifact: plainToken, functionName: 'approve', args });
+}
+
+async function deployToken(
+  chain: ChainLocation,
+  identity: TokenIdentity,
+  nonce: number,
+  artifact: ContractArtifact = testToken,
+): Promise<Address> {
   const { name, symbol, version, decimals } = identity;
   const args = [name, symbol, version, decimals];
-  const address = await deployOnce(chain, { label: symbol, artifact: testToken, args, nonce });
+  const address = await deployOnce(chain, { label: symbol, artifact, args, nonce });
   if (!(await hasIdentity(chain.url, address, identity))) throw notOurs(address, symbol);
   return address;
 }

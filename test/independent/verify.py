@@ -211,11 +211,39 @@ TRANSFER_TYPE = keccak256(
 TOKEN_DOMAIN_TYPE = keccak256(b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)")
 
 
+PERMIT2 = "0x000000000022d473030f116ddee9f6b43ac78ba3"
+PERMIT2_PROXY = "0x402085c248eea27d92e8b30b2c58ed07f9e20001"
+PERMIT2_DOMAIN_TYPE = keccak256(b"EIP712Domain(string name,uint256 chainId,address verifyingContract)")
+PERMISSIONS_TYPE = keccak256(b"TokenPermissions(address token,uint256 amount)")
+WITNESS_TYPE = keccak256(b"Witness(address to,uint256 validAfter)")
+PERMIT_TYPE = keccak256(
+    b"PermitWitnessTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline,Witness witness)"
+    b"TokenPermissions(address token,uint256 amount)Witness(address to,uint256 validAfter)"
+)
+
+
 def word_of(hexadecimal):
     return bytes.fromhex(hexadecimal[2:]).rjust(32, b"\0")
 
 
+def number_word(number):
+    return int(number).to_bytes(32, "big")
+
+
+def permit_digest(payment):
+    domain = cached_hash(
+        PERMIT2_DOMAIN_TYPE + keccak256(b"Permit2") + number_word(payment["network"].split(":")[1]) + word_of(PERMIT2)
+    )
+    permitted = keccak256(PERMISSIONS_TYPE + word_of(payment["asset"]) + number_word(payment["amount"]))
+    witness = keccak256(WITNESS_TYPE + word_of(payment["pay_to"]) + number_word(payment["valid_after"]))
+    deadline = number_word(int(payment["valid_before"]) - 1)
+    permit = permitted + word_of(PERMIT2_PROXY) + word_of(payment["nonce"]) + deadline + witness
+    return keccak256(b"\x19\1" + domain + keccak256(PERMIT_TYPE + permit))
+
+
 def authorization_digest(payment):
+    if payment["transfer_method"] == "permit2":
+        return permit_digest(payment)
     chain = int(payment["network"].split(":")[1]).to_bytes(32, "big")
     name, token_version = (cached_hash(payment[field].encode()) for field in ("eip712_name", "eip712_version"))
     domain = cached_hash(TOKEN_DOMAIN_TYPE + name + token_version + chain + word_of(payment["asset"]))

@@ -23,12 +23,16 @@ const ownShape = {
   ),
   decimals: wholeNumber(0, 36).describe('6: an atom is a millionth'),
   pay_to: address.describe('Your address, which belongs to this ledger alone'),
-  transfer_method: oneOf(transferMethods).default(transferMethods[0]).describe('How money moves'),
+  transfer_method: oneOf(transferMethods)
+    .default(transferMethods[0])
+    .describe('How money moves: by a transfer that the token takes signed, or by Permit2, for any ERC-20'),
   peg: oneOf(['USD'])
     .optional()
     .describe('The token is worth one unit of this currency, and pays for prices in it'),
-  eip712_name: printable.describe('EIP-712 name of the contract, which clients sign'),
-  eip712_version: printable.describe('Its EIP-712 version'),
+  eip712_name: printable
+    .optional()
+    .describe('EIP-712 name of the contract, which clients sign. For permit2, only if it has EIP-2612'),
+  eip712_version: printable.optional().describe('Its EIP-712 version'),
 } as const;
 
 const presetNames = Object.keys(tokenPresets) as [TokenPresetName, ...TokenPresetName[]];
@@ -57,6 +61,7 @@ export function readTokens(root: RootTable, isRequired: boolean, reading: Readin
   checkPayees(tables, report);
   checkDuplicates(tables, report);
   checkSymbols(tables, report);
+  checkDomains(tables, report);
   checkRates(tables, root, report);
   return tables.flatMap((table) => toToken(table, root, reading) ?? []);
 }
@@ -118,6 +123,16 @@ function checkSymbols(tables: readonly TokenTable[], report: Report): void {
   }
 }
 
+/** A token that takes signed transfers has a domain, which clients sign for; of any other it is known as a whole, or not at all. */
+function checkDomains(tables: readonly TokenTable[], report: Report): void {
+  for (const { at, values, names } of tables) {
+    const isNeeded =
+      values.transferMethod === 'eip3009' || names('eip712_name') || names('eip712_version');
+    for (const key of ['eip712_name', 'eip712_version'] as const)
+      if (isNeeded && !names(key)) report.mistake([...at, key], 'is missing');
+  }
+}
+
 function checkRates(tables: readonly TokenTable[], root: RootTable, report: Report): void {
   const without = tables.find(
     (table) => !table.names('rate_per_native_unit') && !table.names('rates') && !table.names('peg'),
@@ -135,8 +150,11 @@ function toToken(table: TokenTable, root: RootTable, reading: Reading): Accepted
   const fixed = whole?.ratePerNativeUnit ?? root.values.ratePerNativeUnit;
   if (whole === undefined || chainId === undefined || bps === undefined || !(terms ?? fixed ?? whole.peg))
     return undefined;
+  const { eip712Name = '', eip712Version = '' } = whole;
   return {
     ...pick(ownShape, whole),
+    eip712Name,
+    eip712Version,
     chainId,
     ratePerNativeUnit: terms ? undefined : fixed,
     markupBps: bps,

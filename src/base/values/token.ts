@@ -12,7 +12,7 @@ export interface AcceptedToken {
   readonly transferMethod: TransferMethod;
   /** The currency that it is worth one unit of; undefined where the operator does not say. */
   readonly peg?: 'USD' | undefined;
-  /** The token contract's own EIP-712 domain: without it no client can sign. */
+  /** The token contract's own EIP-712 domain: without it no client can sign an EIP-3009 transfer. Both empty if it has none. */
   readonly eip712Name: string;
   readonly eip712Version: string;
   /** Undefined if its sources say it. */

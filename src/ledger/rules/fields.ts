@@ -53,8 +53,11 @@ export const ofJob = { service_id: count, job_index: count };
  */
 export const ofPayment = { network, asset: address, payer: address, payment_nonce: hex32 };
 
-/** Of the token contract's EIP-712 domain. Stored with the terms, so that a payment can be settled again without the config. */
-const domainText = z.string().regex(/^[ -~]{1,64}$/);
+/**
+ * Of the token contract's EIP-712 domain, which a token that Permit2 moves need not have. Stored with the terms, so that a payment can be
+ * settled again without the config.
+ */
+const domainText = z.string().regex(/^[ -~]{0,64}$/);
 /** The terms that an offer and a signed payment have in common. */
 export const settlementTerms = {
   network,

@@ -19,7 +19,7 @@ import {
 
 /** The wire forms of x402: its headers, decoded, and the body of a 402. */
 const offered = Object.values(schemes);
-export const x402Scheme = z.enum(offered.map((scheme) => scheme.x402Scheme));
+export const x402Scheme = z.enum([...new Set(offered.map((scheme) => scheme.x402Scheme))]);
 
 /** The schema of the one scheme, or a union over all of them. */
 function ofAnyScheme(pick: (wire: PaymentScheme['wire']) => z.ZodObject | undefined): z.ZodType {

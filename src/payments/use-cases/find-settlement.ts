@@ -81,6 +81,7 @@ export async function findLanded(
     case 'used_otherwise':
       return { kind: 'not_landed', reason: `authorization_${found.kind}` };
     case 'absent':
+    case 'ambiguous':
     case 'unavailable':
       return { kind: 'unsure' };
   }
@@ -112,6 +113,8 @@ async function findUse(chain: Chain, payment: SignedPayment, quotedAtSecs: numbe
     }
     case 'absent':
       return undecided('transfer_not_found');
+    case 'ambiguous':
+      return undecided('transfer_ambiguous');
     case 'unavailable':
       return undecided(found.cause);
   }

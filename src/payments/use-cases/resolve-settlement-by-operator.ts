@@ -29,7 +29,7 @@ export type OperatorResolutionResult =
   /** The chain says otherwise: the transaction does not carry the transfer. */
   | { readonly kind: 'contradicted' }
   | { readonly kind: 'chain_unavailable' }
-  /** No chain is known that shows which log of the transaction it was, and the operator did not say. */
+  /** No chain shows which log of the transaction it was, and the operator did not say. */
   | { readonly kind: 'log_unknown' }
   /** That transaction has paid for something else. */
   | { readonly kind: 'transfer_claimed' }
@@ -104,6 +104,16 @@ async function checkOnChain(
       : { kind: 'paid_by_operator', transaction, transfer: { logIndex }, ...by };
   const found = await chain.findSettlement(transaction, expectedTransfer(payment));
   if (found.kind === 'unavailable') return { kind: 'chain_unavailable' };
-  const isSo = found.kind === 'paid' && (logIndex === undefined || logIndex === found.logIndex);
-  return isSo ? { kind: 'paid_by_operator', transaction, transfer: found, ...by } : { kind: 'contradicted' };
+  // of several that it may be, the operator names one
+  if (found.kind === 'ambiguous' && logIndex === undefined) return { kind: 'log_unknown' };
+  const shown = found.kind === 'ambiguous' ? found.transfers : found.kind === 'paid' ? [found] : [];
+  const transfer = shown.find((one) => logIndex === undefined || logIndex === one.logIndex);
+  if (found.kind === 'absent' || !transfer) return { kind: 'contradicted' };
+  const { blockNumber, blockHash } = found;
+  return {
+    kind: 'paid_by_operator',
+    transaction,
+    transfer: { ...transfer, blockNumber, blockHash },
+    ...by,
+  };
 }

@@ -134,6 +134,7 @@ async function judgeSuccess(
     case 'contradicted':
       return { kind: 'unknown', reason: `chain_says_${found.why}`, transaction };
     case 'absent':
+    case 'ambiguous':
     case 'unavailable':
       return unproven;
   }

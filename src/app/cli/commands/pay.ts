@@ -1,8 +1,9 @@
 import { devnetKeys } from '../../../devnet/accounts.ts';
-import { payForOneJob, payForUrl, untilOffered } from '../../../devnet/client.ts';
+import { type PayerOptions, payForOneJob, payForUrl, untilOffered } from '../../../devnet/client.ts';
 import { readDescription } from '../../../devnet/description.ts';
+import { approvePermit2 } from '../../../devnet/token.ts';
 import { parseJobId } from '../../../base/values/job.ts';
-import type { Hex } from '../../../base/values/primitives.ts';
+import type { Address, Hex } from '../../../base/values/primitives.ts';
 import { ArgumentError, readOptions } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { say } from '../../../base/terminal/terminal.ts';
@@ -19,8 +20,9 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     throw new ArgumentError("what shall be paid for? npm run pay -- SERVICE JOB 'BODY', or a PATH or URL");
   const waitSecs = readWait(values['wait-secs']);
   const { gatewayUrl, privateKey } = await payerAt(values.gateway, values.dir);
+  const method = await prepare(values);
   await untilOffered(gatewayUrl, job, waitSecs * 1_000);
-  const { result } = await payForOneJob({ gatewayUrl, privateKey, ...job, body, onStep: say });
+  const { result } = await payForOneJob({ gatewayUrl, privateKey, ...method, ...job, body, onStep: say });
   say(`result: ${result.toString('utf8')}`);
   return exitCodes.done;
 }
@@ -28,13 +30,18 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
 /** Pays for a GET: of any address, or of a path that `npm start` sells. */
 async function payForPath(
   target: string,
-  values: { readonly dir: string; readonly gateway?: string | undefined; readonly 'wait-secs': string },
+  values: {
+    readonly dir: string;
+    readonly gateway?: string | undefined;
+    readonly 'wait-secs': string;
+    readonly scheme?: string | undefined;
+  },
 ): Promise<ExitCode> {
   if (values.gateway !== undefined || values['wait-secs'] !== '0')
     throw new ArgumentError('--gateway and --wait-secs are for jobs: leave them out, or give the whole URL');
   const url = target.startsWith('/') ? `${(await readDescription(values.dir)).routes_url}${target}` : target;
   if (!URL.canParse(url)) throw new ArgumentError(`${JSON.stringify(target)} is not a URL`);
-  const answer = await payForUrl(url, devnetKeys.payer, say);
+  const answer = await payForUrl(url, devnetKeys.payer, say, await prepare(values));
   say(
     answer.payment
       ? `${answer.status}: ${answer.payment.payer} paid in transaction ${answer.payment.transaction}`
@@ -42,6 +49,24 @@ async function payForPath(
   );
   say(answer.body.trimEnd());
   return answer.status < 400 ? exitCodes.done : exitCodes.notDone;
+}
+
+/** Permit2 moves only tokens of payers who have approved it once: the devnet's payer does so before its payment. */
+async function prepare({
+  scheme,
+  dir,
+}: {
+  readonly scheme?: string | undefined;
+  readonly dir: string;
+}): Promise<PayerOptions> {
+  if (scheme === undefined || scheme === 'eip3009') return { transferMethod: scheme };
+  if (scheme !== 'permit2') throw new ArgumentError('--scheme is eip3009 or permit2');
+  const { rpc_url: url, chain_id: chainId, plain_token: token } = await readDescription(dir);
+  if (token === undefined)
+    throw new ArgumentError('this devnet has no token that is paid with by Permit2: start it again');
+  await approvePermit2({ url, chainId }, token as Address, devnetKeys.payer);
+  say('the payer has approved Permit2 for its token');
+  return { transferMethod: scheme };
 }
 
 /** Every devnet has the same payer, whose key is public. */

@@ -83,6 +83,7 @@ export function describe(
     network: devnet.network,
     token: devnet.token,
     second_token: devnet.secondToken,
+    plain_token: devnet.plainToken,
     pay_to: devnet.payTo,
     facilitator_url: devnet.facilitatorUrl,
     database_url: given.databaseUrl,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Address, Hex } from '../../values/primitives.ts';
-import { RpcError, type RpcCall } from './json-rpc.ts';
+import { RpcError, type RpcCall, type RpcUnavailable } from './json-rpc.ts';
 import { longAnswer } from './answer-reader.ts';
 
 /** The parameters of an `eth_call`. */
@@ -38,8 +38,8 @@ export const hexBytes = z
   .refine((text) => text.startsWith('0x') && text.length % 2 === 0 && !/[^0-9a-f]/i.test(text.slice(2)))
   .transform((text) => text.toLowerCase());
 
-/** The block whose state a call reads; a hash (EIP-1898) names exactly one. */
-export type BlockTag = 'latest' | { readonly blockHash: Hex; readonly requireCanonical: true };
+/** The block whose state a call reads: by its number in hex, or by its hash (EIP-1898), which names exactly one. */
+export type BlockTag = 'latest' | Hex | { readonly blockHash: Hex; readonly requireCanonical: true };
 
 /** `eth_call` at a block, by default the latest. */
 export function ethCall<T>(
@@ -78,6 +78,11 @@ const executionCodes: readonly number[] = [3, -32_015];
  */
 const executionWords =
   /\brevert(?:ed)?\b|\bout of gas\b|intrinsic gas too (?:low|high)|invalid opcode|invalid jump|stack (?:under|over)flow|stack limit reached|write protection|gas uint64 overflow|return data out of bounds|\b(?:OutOfGas|\w*OOG|OpcodeNotFound|InvalidFEOpcode|InvalidJump|StackUnderflow|StackOverflow|OutOfOffset|NotActivated)\b/i;
+
+/** Whether a node has pruned the state of the block that it was asked about, or lacks the block: each says so in its own words. */
+export function isWithoutState({ cause, error }: RpcUnavailable): boolean {
+  return cause === 'rpc_error' && !isExecutionFailure(error);
+}
 
 /** Whether the contract failed (revert, out of gas, invalid code), and not the node or the connection. */
 export function isExecutionFailure(error: Error | undefined): boolean {

@@ -23,7 +23,7 @@ const messages: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recor
   contradicted: 'the chain shows the opposite; nothing was recorded',
   chain_unavailable: 'the chain could not be reached; nothing was recorded',
   log_unknown:
-    'no RPC of its network is known, so say which log of the transaction is the transfer, with --log-index, or name a configuration with --config',
+    'say which log of the transaction is the transfer, with --log-index: either no RPC of its network is known, and a configuration could be named with --config, or the transaction has several transfers that it may be',
   transfer_claimed: 'that transaction paid for something else; nothing was recorded',
   superseded: 'another decision was recorded meanwhile; check the settlement again',
 };

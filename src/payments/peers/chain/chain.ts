@@ -47,7 +47,7 @@ export interface Chain {
   readTransfers(transaction: Hex, assets?: readonly Address[]): Promise<TransfersAnswer>;
   /** What this transaction (lower-case hash) cost its sender, once its block is final. */
   readCost(transaction: Hex): Promise<CostReading>;
-  /** Asks until the answer is `paid` or `contradicted`, or `waitMs` is over; returns the last answer. */
+  /** Asks until the answer is `paid`, `ambiguous` or `contradicted`, or `waitMs` is over; returns the last answer. */
   waitForSettlement(transaction: Hex, expected: ExpectedTransfer, waitMs: number): Promise<SettlementAnswer>;
   /**
    * What became of an authorization, without knowing its transaction: looks through the logs from a block older
@@ -159,7 +159,7 @@ const pauses = { firstMs: 50, longestMs: 500, factor: 1.5 };
 function isConclusive(answer: SettlementAnswer): boolean {
   return answer.kind === 'unavailable'
     ? answer.cause === 'closed'
-    : answer.kind === 'paid' || answer.kind === 'contradicted';
+    : answer.kind !== 'absent';
 }
 
 /**

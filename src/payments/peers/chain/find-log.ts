@@ -22,17 +22,37 @@ export interface SearchMemory {
 
 const noMemory: SearchMemory = { get: () => undefined, set: () => undefined };
 
-/**
- * Finds a log of which there can be only one, from a time up to the latest block, newest blocks first. The value is undefined
- * if the node has no such log. A look that would need more requests is unavailable, and the next one continues at its end, so that
- * some look reaches any block. One that reached the oldest block leaves nothing: a node may have left the log out.
- */
-export async function findLog<T>(
+/** Finds a log of which there can be only one, as {@link searchLogs} does. The value is undefined if the node has no such log. */
+export function findLog<T>(
   ask: Ask,
-  logsCall: (from: bigint, to: bigint) => RpcCall<T[]>,
+  call: LogSearch<T, T>['call'],
   sinceSecs: number,
   memory = noMemory,
 ): Promise<RpcAnswer<T | undefined>> {
+  const pick = ([log, another]: readonly T[]): Promise<RpcAnswer<T | undefined>> =>
+    Promise.resolve(another === undefined ? { kind: 'answer', value: log } : unavailable('inconsistent'));
+  return searchLogs(ask, { call, pick, sinceSecs, memory });
+}
+
+/** What is looked for, in which blocks. */
+export interface LogSearch<T, R> {
+  /** The logs of a range of blocks that may be it. */
+  readonly call: (from: bigint, to: bigint) => RpcCall<T[]>;
+  /** The one that is it. */
+  readonly pick: (logs: readonly T[]) => Promise<RpcAnswer<R | undefined>>;
+  /** Unix seconds by the chain's clock. */
+  readonly sinceSecs: number;
+  readonly memory: SearchMemory;
+}
+
+/**
+ * Searches from a time up to the latest block, newest blocks first. A look that would need more requests is unavailable, and the next one
+ * continues at its end, so that some look reaches any block. One that reached the oldest block leaves nothing: a node may have left the log out.
+ */
+export async function searchLogs<T, R>(
+  ask: Ask,
+  { call, pick, sinceSecs, memory }: LogSearch<T, R>,
+): Promise<RpcAnswer<R | undefined>> {
   const latest = await askTaggedBlock(ask, 'latest');
   if (latest.kind === 'unavailable') return latest;
   const older = await findBlockBefore(ask, sinceSecs, latest.block);
@@ -47,11 +67,10 @@ export async function findLog<T>(
     if (to < oldest) return { kind: 'answer', value: undefined };
     const lowest = known && to > known.to ? greater(known.to + 1n, oldest) : oldest;
     const from = greater(to - range + 1n, lowest);
-    const answer = await ask(logsCall(from, to));
+    const answer = await ask(call(from, to));
     if (answer.kind === 'answer') {
-      const [log, another] = answer.value;
-      if (another !== undefined) return unavailable('inconsistent');
-      if (log !== undefined || from === oldest) return { kind: 'answer', value: log };
+      const picked = await pick(answer.value);
+      if (picked.kind === 'unavailable' || picked.value !== undefined || from === oldest) return picked;
       to = from - 1n;
     } else {
       if (!mayBeRange(answer) || range === 1n) {

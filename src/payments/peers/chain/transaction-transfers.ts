@@ -2,7 +2,7 @@ import type { Address, Hex } from '../../../base/values/primitives.ts';
 import { addressWord } from '../../../base/peers/rpc/eth-call.ts';
 import type { RpcAnswer, RpcUnavailable } from '../../../base/peers/rpc/json-rpc.ts';
 import type { Ask } from './blocks.ts';
-import { findTransaction, type BlockPlace, receiptCall } from './transactions.ts';
+import { findTransaction, type BlockPlace, readInput, receiptCall } from './transactions.ts';
 import { type Log, readTransactionLogs } from './logs.ts';
 import { authorizationEvents, authorizationsIn, type PaymentAuthorization } from './schemes/schemes.ts';
 import { type Transfer, transferOf, transferred } from './transfers.ts';
@@ -55,5 +55,10 @@ export async function readTransactionTransfers(
     if (receipt.value?.status === '0x0') return { kind: 'reverted', blockNumber, blockHash };
   }
   const transfers = logs.value.flatMap((log) => transferOf(log) ?? []);
-  return { kind: 'mined', blockNumber, blockHash, transfers, authorizations: authorizationsIn(logs.value) };
+  // without a transfer no payment was made, whatever the calldata says
+  const input: RpcAnswer<Hex | undefined> =
+    transfers.length === 0 ? { kind: 'answer', value: '0x' } : await readInput(ask, transaction);
+  if (input.kind === 'unavailable') return input;
+  const authorizations = authorizationsIn(logs.value, input.value ?? '0x');
+  return { kind: 'mined', blockNumber, blockHash, transfers, authorizations };
 }

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { Hex, Address } from '../../../base/values/primitives.ts';
-import type { RpcCall, RpcUnavailable } from '../../../base/peers/rpc/json-rpc.ts';
+import type { RpcAnswer, RpcCall, RpcUnavailable } from '../../../base/peers/rpc/json-rpc.ts';
 import { bytes32, noBlockHash, quantity, address, safeQuantity } from '../../../base/peers/rpc/rpc-values.ts';
 import type { Ask } from './blocks.ts';
 import type { Fees } from './transaction-fees.ts';
-import { outlinedCall } from '../../../base/peers/rpc/eth-call.ts';
+import { hexBytes, outlinedCall } from '../../../base/peers/rpc/eth-call.ts';
 
 /** A block that was canonical when the node answered; a reorg may replace it. */
 export interface BlockPlace {
@@ -92,6 +92,28 @@ export async function findTransaction(
   if (answer.value === null) return { kind: 'absent' };
   const place = blockOf(answer.value);
   return place ? { kind: 'mined', place } : { kind: 'pending' };
+}
+
+/** Two million bytes: their gas is that of a whole block. */
+const maxInputBytes = 5 * 1024 * 1024;
+
+/** The calldata of a transaction; undefined if the node does not know it, and `0x` if it is too long for any payment. */
+export async function readInput(ask: Ask, transaction: Hex): Promise<RpcAnswer<Hex | undefined>> {
+  const own = z
+    .object({ hash: bytes32, input: hexBytes })
+    .refine(({ hash }) => hash === transaction)
+    .transform(({ input }) => input as Hex)
+    .nullable()
+    .transform((input) => input ?? undefined);
+  const answer = await ask({
+    method: 'eth_getTransactionByHash',
+    params: [transaction],
+    result: own,
+    maxResponseBytes: maxInputBytes,
+  });
+  return answer.kind === 'unavailable' && answer.cause === 'too_large'
+    ? { kind: 'answer', value: '0x' }
+    : answer;
 }
 
 /** A transaction as a node has it. */

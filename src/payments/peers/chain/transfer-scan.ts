@@ -2,7 +2,7 @@ import { toFunctionSelector } from 'viem/utils';
 import type { Address, Hex } from '../../../base/values/primitives.ts';
 import type { Evidence } from '../../rules/chain-transfer.ts';
 import { type Ask, askBlock, askTaggedBlock, type Block } from './blocks.ts';
-import { addressWord, ethCall, hexBytes, isExecutionFailure } from '../../../base/peers/rpc/eth-call.ts';
+import { addressWord, ethCall, hexBytes, isExecutionFailure, isWithoutState } from '../../../base/peers/rpc/eth-call.ts';
 import { createRpc, type RpcAnswer, unavailable } from '../../../base/peers/rpc/json-rpc.ts';
 import { askRightChain } from '../../../base/peers/rpc/chain-id.ts';
 import { withRetries } from '../../../base/peers/rpc/retries.ts';
@@ -46,8 +46,7 @@ export function createScanner({
       const at = { blockHash, requireCanonical: true } as const;
       const answer = await ask(ethCall({ to: asset, data }, word, at));
       if (answer.kind === 'answer') return { kind: 'answer', value: answer.value ?? 0n };
-      const isWithoutState = answer.cause === 'rpc_error' && !isExecutionFailure(answer.error);
-      return isWithoutState ? { kind: 'answer', value: undefined } : answer;
+      return isWithoutState(answer) ? { kind: 'answer', value: undefined } : answer;
     },
     /** `decimals()` at the latest block; undefined if the contract lacks it. */
     async decimals(asset: Address): Promise<RpcAnswer<number | undefined>> {

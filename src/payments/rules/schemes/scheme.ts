@@ -8,7 +8,7 @@ export interface OfferTerms {
   readonly asset: Address;
   readonly payTo: Address;
   readonly amount: bigint;
-  /** The token contract's own EIP-712 domain, for the payer's signature. */
+  /** The token contract's own EIP-712 domain. Both empty if it has none. */
   readonly eip712Name: string;
   readonly eip712Version: string;
 }
@@ -24,7 +24,7 @@ export interface ParsedPayload {
   readonly signature: string;
 }
 
-/** What a payer signed. Times are Unix seconds; the money can move strictly between them. */
+/** What a payer signed. Times are Unix seconds; from `validBefore` on the money cannot move. */
 export interface SignedTerms {
   readonly payTo: Address;
   readonly amount: bigint;

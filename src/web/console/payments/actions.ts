@@ -122,7 +122,7 @@ const resolveMistakes: Readonly<Record<Exclude<OperatorResolutionResult['kind'],
   not_expired: 'Its authorization has not expired, so the money can still move. Nothing was recorded.',
   contradicted: 'The chain shows the opposite. Nothing was recorded.',
   log_unknown:
-    'No RPC of its network is configured: record it with `tollbook settlements resolve --log-index`. Nothing was recorded.',
+    'Which log of the transaction it is cannot be told: record it with `tollbook settlements resolve --log-index`. Nothing was recorded.',
   chain_unavailable: 'The chain could not be reached. Nothing was recorded; try again.',
   transfer_claimed: 'That transaction paid for something else. Nothing was recorded.',
   superseded: 'Another decision was recorded meanwhile. Look at the payment again.',

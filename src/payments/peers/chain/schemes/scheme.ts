@@ -15,6 +15,8 @@ export type SettlementAnswer =
   | { readonly kind: 'absent' }
   /** A transaction that failed has used no authorization. */
   | ({ readonly kind: 'contradicted'; readonly why: 'no_authorization_used' | 'no_transfer' } & BlockPlace)
+  /** It has transfers of which one may be this payment's: only an operator can say which. */
+  | ({ readonly kind: 'ambiguous'; readonly transfers: readonly LogPlace[] } & BlockPlace)
   | RpcUnavailable;
 
 interface TransactionPlace extends BlockPlace {
@@ -27,7 +29,9 @@ export type AuthorizationFound =
   /** Its payer withdrew it. */
   | ({ readonly kind: 'canceled' } & TransactionPlace)
   /** Used, but not for the expected transfer. */
-  | ({ readonly kind: 'used_otherwise' } & TransactionPlace)
+  | ({ readonly kind: 'used_otherwise' } & BlockPlace & Partial<TransactionPlace>)
+  /** Used, and the chain has transfers of which one may be the expected one: only an operator can say so. */
+  | { readonly kind: 'ambiguous' }
   /** The node has no such log where it looked; a lagging node answers the same. */
   | { readonly kind: 'absent' }
   | RpcUnavailable;
@@ -45,8 +49,8 @@ export interface ChainScheme {
   /** Whether the payer's authorization is used up at a block: settled, or canceled. */
   isUsedCall(expected: ExpectedTransfer, at: BlockTag): RpcCall<boolean>;
 
-  /** The event that a use logs. Its second topic is the payer, as that of a Transfer is. */
-  readonly usedEvent: Hex;
+  /** The events that a use logs. Their second topic is the payer, as that of a Transfer is. */
+  readonly usedEvents: readonly Hex[];
 
   /** Whether a transaction settled this very payment. */
   findSettlement(ask: Ask, transaction: Hex, expected: ExpectedTransfer): Promise<SettlementAnswer>;
@@ -62,6 +66,10 @@ export interface ChainScheme {
     memory: SearchMemory,
   ): Promise<AuthorizationFound>;
 
-  /** Every use of this scheme among the logs of a transaction, each with its transfer; of a payer there are all logs, or none. */
-  usedAuthorizations(logs: readonly Log[]): UsedAuthorization[];
+  /**
+   * Every use of this scheme that a transaction shows, each with its transfer.
+   * @param logs its uses and transfers; of a payer there are all, or none
+   * @param input its calldata
+   */
+  usedAuthorizations(logs: readonly Log[], input: Hex): UsedAuthorization[];
 }

@@ -2,24 +2,28 @@ import { type TransferMethod, transferMethods } from '../../../../base/values/tr
 import type { Hex } from '../../../../base/values/primitives.ts';
 import type { Log } from '../logs.ts';
 import { eip3009 } from './eip3009/eip3009.ts';
+import { permit2 } from './permit2/permit2.ts';
 import type { ChainScheme, UsedAuthorization } from './scheme.ts';
 
 /** The on-chain half of every payment scheme. */
-export const chainSchemes: Readonly<Record<TransferMethod, ChainScheme>> = { eip3009 };
+export const chainSchemes: Readonly<Record<TransferMethod, ChainScheme>> = { eip3009, permit2 };
 
 /** The use of a payment authorization, and the transfer that it moved. */
 export interface PaymentAuthorization extends UsedAuthorization {
   readonly transferMethod: TransferMethod;
 }
 
-/** What the use of a payment authorization logs, in every scheme. */
-export const authorizationEvents: readonly Hex[] = transferMethods.map(
-  (method) => chainSchemes[method].usedEvent,
+/** What the use of a payment authorization logs, in every scheme that logs it. */
+export const authorizationEvents: readonly Hex[] = transferMethods.flatMap(
+  (method) => chainSchemes[method].usedEvents,
 );
 
-/** Every payment authorization that the logs of a transaction show as used. */
-export function authorizationsIn(logs: readonly Log[]): PaymentAuthorization[] {
-  return transferMethods.flatMap((transferMethod) =>
-    chainSchemes[transferMethod].usedAuthorizations(logs).map((used) => ({ ...used, transferMethod })),
-  );
+/** Every payment authorization that a transaction shows as used: each transfer belongs to the first scheme that says so. */
+export function authorizationsIn(logs: readonly Log[], input: Hex): PaymentAuthorization[] {
+  let open = logs;
+  return transferMethods.flatMap((transferMethod) => {
+    const used = chainSchemes[transferMethod].usedAuthorizations(open, input);
+    open = open.filter((log) => !used.some(({ logIndex }) => logIndex === log.logIndex));
+    return used.map((one) => ({ ...one, transferMethod }));
+  });
 }

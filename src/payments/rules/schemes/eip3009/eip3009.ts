@@ -6,8 +6,15 @@ import { z } from 'zod';
 import { type Hex, isHex32, parseAddress } from '../../../../base/values/primitives.ts';
 import { readSignatureForm } from '../../../../base/values/wrapped-signature.ts';
 import { type PaymentWindow, windowError } from '../../payment-window.ts';
+import {
+  decimal,
+  hasOtherKeys,
+  invalid,
+  isUint256,
+  payloadText as text,
+  signatureHex,
+} from '../payload-text.ts';
 
-const text = z.string().max(10_000);
 const payloadSchema = z.looseObject({
   signature: text,
   authorization: z.looseObject({
@@ -38,8 +45,6 @@ function parsePayload(payload: unknown): AuthorizationPayload | undefined {
 
 const payloadKeys = new Set(['signature', 'authorization']);
 const authorizationKeys = new Set(['from', 'to', 'value', 'validAfter', 'validBefore', 'nonce']);
-const decimal = /^(?:0|[1-9]\d{0,77})$/;
-const signatureHex = /^0x(?:[0-9a-fA-F]{2}){65,4096}$/;
 
 function readTerms({ received }: AuthorizationPayload): SignedTerms | undefined {
   const { authorization, signature } = received;
@@ -55,19 +60,13 @@ function readTerms({ received }: AuthorizationPayload): SignedTerms | undefined 
   };
 }
 
-/** As the token's contract takes it: a longer number has no digest that could be signed. */
-function isUint256(number: string): boolean {
-  return decimal.test(number) && BigInt(number) < 2n ** 256n;
-}
-
 function checkPayload(
   { received, nonce }: AuthorizationPayload,
   offer: OfferTerms,
   window: PaymentWindow,
 ): SignedTerms | InvalidPayment {
   const { authorization } = received;
-  if (Object.keys(received).some((key) => !payloadKeys.has(key))) return invalid('unknown_payload_field');
-  if (Object.keys(authorization).some((key) => !authorizationKeys.has(key)))
+  if (hasOtherKeys(received, payloadKeys) || hasOtherKeys(authorization, authorizationKeys))
     return invalid('unknown_payload_field');
   if (authorization.nonce !== nonce) return invalid('nonce_not_lower_case');
   for (const name of ['value', 'validAfter', 'validBefore'] as const) {
@@ -89,10 +88,6 @@ function checkPayload(
     validBefore,
     signature,
   };
-}
-
-function invalid(reason: string): InvalidPayment {
-  return { invalid: reason };
 }
 
 /** How payers sign and what offers add, for the API's description: stricter than what is read from clients. */

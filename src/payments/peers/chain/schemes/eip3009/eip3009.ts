@@ -21,7 +21,7 @@ export const eip3009: ChainScheme = {
     const data = `${stateSelector}${addressWord(from).slice(2)}${nonce.slice(2)}` as const;
     return ethCall({ to: asset, data }, stateResult, at);
   },
-  usedEvent: authorizationUsed,
+  usedEvents: [authorizationUsed],
   findSettlement,
   findAuthorization,
   usedAuthorizations,
