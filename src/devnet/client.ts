@@ -77,14 +77,15 @@ export async function untilOffered(
  */
 export async function payForOneJob(options: PaidJobOptions): Promise<PaidJob> {
   const { gatewayUrl, privateKey, serviceId, jobIndex, body, onStep = () => {} } = options;
-  const response = await payingFetchOf(privateKey, options, onStep)(
-    `${gatewayUrl}/x402/jobs/${serviceId}/${jobIndex}`,
-    {
-      method: 'POST',
-      body: typeof body === 'string' ? body : new Uint8Array(body),
-      headers: { 'content-type': options.contentType ?? 'text/plain; charset=utf-8' },
-    },
-  );
+  const response = await payingFetchOf(
+    privateKey,
+    options,
+    onStep,
+  )(`${gatewayUrl}/x402/jobs/${serviceId}/${jobIndex}`, {
+    method: 'POST',
+    body: typeof body === 'string' ? body : new Uint8Array(body),
+    headers: { 'content-type': options.contentType ?? 'text/plain; charset=utf-8' },
+  });
   const text = await response.text();
   if (response.status !== 202) throw new Error(`the gateway answered ${response.status}: ${text}`);
   const accepted = JSON.parse(text) as AcceptedBody;

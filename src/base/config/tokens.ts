@@ -126,8 +126,7 @@ function checkSymbols(tables: readonly TokenTable[], report: Report): void {
 /** A token that takes signed transfers has a domain, which clients sign for; of any other it is known as a whole, or not at all. */
 function checkDomains(tables: readonly TokenTable[], report: Report): void {
   for (const { at, values, names } of tables) {
-    const isNeeded =
-      values.transferMethod === 'eip3009' || names('eip712_name') || names('eip712_version');
+    const isNeeded = values.transferMethod === 'eip3009' || names('eip712_name') || names('eip712_version');
     for (const key of ['eip712_name', 'eip712_version'] as const)
       if (isNeeded && !names(key)) report.mistake([...at, key], 'is missing');
   }

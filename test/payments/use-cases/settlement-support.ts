@@ -22,6 +22,8 @@ interface Behind {
   readonly constants?: ConstantChanges;
   readonly isServed?: boolean;
   readonly rpcUrl?: string;
+  /** Changes the configuration's text. */
+  readonly change?: (text: string) => string;
   /** How long the gateway waits for a settlement. */
   readonly settleMs?: number;
   /** What the runner does with a call. */
@@ -41,6 +43,7 @@ export async function behindProxy(
     rpcUrl = chain.rpcUrl,
     settleMs = 20_000,
     react = echo,
+    change = (text) => text,
   }: Behind = {},
 ) {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
@@ -55,6 +58,7 @@ export async function behindProxy(
     top: `facilitator_settle_timeout_ms = ${settleMs}\n${top}`,
     tables,
     constants: { ...constants, jobs: { facilitatorVerifyTimeoutMs: 20_000, ...constants.jobs } },
+    change,
   };
   const gateway = await startTestGateway(setup);
   const typesOf = async (digest: string): Promise<EventType[]> =>
@@ -64,18 +68,19 @@ export async function behindProxy(
   return { proxy, runner, database, gateway, setup, typesOf, hurry };
 }
 
-export const digestOf = (payment: Payment): string => payment.accepted.extra['quoteDigest'] ?? '';
-export const pay = (gateway: TestGateway, payment: Payment) =>
+export const digestOf = (payment: Pick<Payment, 'accepted'>): string =>
+  payment.accepted.extra['quoteDigest'] ?? '';
+export const pay = (gateway: TestGateway, payment: Pick<Payment, 'accepted'>) =>
   gateway.post(job, { body: 'x', headers: header(payment) });
 
-export async function receiptOf(gateway: TestGateway, payment: Payment) {
+export async function receiptOf(gateway: TestGateway, payment: Pick<Payment, 'accepted'>) {
   return (await gateway.get(`/x402/receipts/${digestOf(payment)}`)).json;
 }
 
 /** With the database, the gateway looks after it at every step until then. */
 export async function reaches(
   gateway: TestGateway,
-  payment: Payment,
+  payment: Pick<Payment, 'accepted'>,
   state: string,
   database?: TestDatabase,
 ): Promise<void> {

@@ -157,9 +157,7 @@ const pauses = { firstMs: 50, longestMs: 500, factor: 1.5 };
 
 /** Another request could not change this answer. */
 function isConclusive(answer: SettlementAnswer): boolean {
-  return answer.kind === 'unavailable'
-    ? answer.cause === 'closed'
-    : answer.kind !== 'absent';
+  return answer.kind === 'unavailable' ? answer.cause === 'closed' : answer.kind !== 'absent';
 }
 
 /**

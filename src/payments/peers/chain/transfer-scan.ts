@@ -2,7 +2,13 @@ import { toFunctionSelector } from 'viem/utils';
 import type { Address, Hex } from '../../../base/values/primitives.ts';
 import type { Evidence } from '../../rules/chain-transfer.ts';
 import { type Ask, askBlock, askTaggedBlock, type Block } from './blocks.ts';
-import { addressWord, ethCall, hexBytes, isExecutionFailure, isWithoutState } from '../../../base/peers/rpc/eth-call.ts';
+import {
+  addressWord,
+  ethCall,
+  hexBytes,
+  isExecutionFailure,
+  isWithoutState,
+} from '../../../base/peers/rpc/eth-call.ts';
 import { createRpc, type RpcAnswer, unavailable } from '../../../base/peers/rpc/json-rpc.ts';
 import { askRightChain } from '../../../base/peers/rpc/chain-id.ts';
 import { withRetries } from '../../../base/peers/rpc/retries.ts';

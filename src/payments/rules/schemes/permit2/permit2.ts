@@ -62,7 +62,9 @@ const authorizationKeys = new Set(['permitted', 'from', 'spender', 'nonce', 'dea
 const permittedKeys = new Set(['token', 'amount']);
 const witnessKeys = new Set(['to', 'validAfter']);
 
-function readTerms({ received: { permit2Authorization, signature } }: Permit2Payload): SignedTerms | undefined {
+function readTerms({
+  received: { permit2Authorization, signature },
+}: Permit2Payload): SignedTerms | undefined {
   const { permitted, spender, deadline, witness } = permit2Authorization;
   const payTo = parseAddress(witness.to);
   const isOurs = parseAddress(spender) === exactProxyAddress;
@@ -121,7 +123,9 @@ const types = permitTypes([
 ]);
 
 /** What a payer signs (EIP-712): the transfer of exactly this amount to this payee, by x402's contract alone. */
-export function permit2TypedData(payment: Omit<SchemePayment, 'signature' | 'payer' | 'eip712Name' | 'eip712Version'>) {
+export function permit2TypedData(
+  payment: Omit<SchemePayment, 'signature' | 'payer' | 'eip712Name' | 'eip712Version'>,
+) {
   const { network, asset, payTo, amount, validAfter, nonce } = payment;
   const message = {
     permitted: { token: asset, amount },
@@ -142,7 +146,9 @@ function digestOf(payment: SchemePayment): Hex {
 const tokenDomain = z.strictObject({
   name: z
     .string()
-    .describe("The name in the token's own EIP-712 domain, for an approval by signature (EIP-2612). Empty if it has none."),
+    .describe(
+      "The name in the token's own EIP-712 domain, for an approval by signature (EIP-2612). Empty if it has none.",
+    ),
   version: z.string().describe("The version in the token's own EIP-712 domain. Empty if it has none."),
 });
 const decimalText = z.string().describe('A decimal string.');
@@ -200,7 +206,9 @@ export const permit2 = {
   check: (payload: Permit2Payload, offer, window) => checkPayload(payload, offer, window),
   isSignedByPayer(payment) {
     const signature = parseSignature(payment.signature);
-    return signature !== undefined && recoverSigner(hexToBytes(digestOf(payment)), signature) === payment.payer;
+    return (
+      signature !== undefined && recoverSigner(hexToBytes(digestOf(payment)), signature) === payment.payer
+    );
   },
   digest: digestOf,
   offerExtraV1: () => undefined,

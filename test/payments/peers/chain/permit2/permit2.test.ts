@@ -24,7 +24,9 @@ function open(rpcUrl = devnet.url): Chain {
 }
 
 /** Passes everything on to the devnet; `change` sees each answer. */
-function changing(change: (request: RpcRequest, result: unknown) => unknown): Promise<{ readonly url: string }> {
+function changing(
+  change: (request: RpcRequest, result: unknown) => unknown,
+): Promise<{ readonly url: string }> {
   return startRpcStub(async (request) => {
     const { method, params } = request.body;
     succeed(request, change(request, await rpc(devnet.url, method, params)));
@@ -133,7 +135,10 @@ describe('of several permits of one payer, payee and amount', () => {
     expect(first.blockHash).toBe(second.blockHash);
     expect((await looks(a, first)).found).toMatchObject(paidAt(first));
     expect((await looks(b, second)).found).toMatchObject(paidAt(second));
-    expect((await looks(b, first)).named).toMatchObject({ kind: 'contradicted', why: 'no_authorization_used' });
+    expect((await looks(b, first)).named).toMatchObject({
+      kind: 'contradicted',
+      why: 'no_authorization_used',
+    });
   });
 
   test('one that failed in a batch is not paid by the transfer of the other', async () => {
@@ -172,7 +177,10 @@ describe('a transaction that hides the permits that it uses', () => {
 
   test('in a block with a cancellation and a plain transfer of the same amount does not make that transfer a payment', async () => {
     const expected = devnet.expected();
-    const [canceled] = await devnet.inOneBlock([() => devnet.cancel(expected), () => devnet.transfer(expected)]);
+    const [canceled] = await devnet.inOneBlock([
+      () => devnet.cancel(expected),
+      () => devnet.transfer(expected),
+    ]);
     expect(canceled?.status).toBe('success');
     expect(await open().findAuthorization(expected, 0)).toEqual({ kind: 'ambiguous' });
   });
@@ -229,7 +237,12 @@ describe('a node', () => {
 test('the evidence of a transaction names the permit of each of its transfers', async () => {
   const [a, b] = [devnet.expected(), devnet.expected()];
   const receipt = await devnet.useAll([a, b]);
-  const scanner = createScanner({ network: 'eip155:84532', chainId: 84_532, rpcUrl: devnet.url, timeoutMs: 20_000 });
+  const scanner = createScanner({
+    network: 'eip155:84532',
+    chainId: 84_532,
+    rpcUrl: devnet.url,
+    timeoutMs: 20_000,
+  });
   onTestFinished(() => scanner.close());
   const wanted = { transaction: receipt.transactionHash, assets: [devnet.token], from: [a.from] };
   const evidence = await scanner.evidence(wanted);

@@ -1,10 +1,23 @@
-import { concatHex, createWalletClient, encodeFunctionData, http, numberToHex, publicActions, size } from 'viem';
+import {
+  concatHex,
+  createWalletClient,
+  encodeFunctionData,
+  http,
+  numberToHex,
+  publicActions,
+  size,
+} from 'viem';
 import type { TransactionReceipt } from 'viem';
 import { expect } from 'vitest';
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts';
 import { devnetAddress, devnetKeys, lowerCase } from '../../../../../src/devnet/accounts.ts';
 import { multicall3Address, startChain } from '../../../../../src/devnet/chain.ts';
-import { exactPermit2Proxy, multicall3, permit2Contract, testToken } from '../../../../../src/devnet/contracts.ts';
+import {
+  exactPermit2Proxy,
+  multicall3,
+  permit2Contract,
+  testToken,
+} from '../../../../../src/devnet/contracts.ts';
 import { approvePermit2, deployTokens } from '../../../../../src/devnet/token.ts';
 import type { Address, Hex } from '../../../../../src/base/values/primitives.ts';
 import type { ExpectedTransfer } from '../../../../../src/payments/rules/payment.ts';
@@ -40,17 +53,32 @@ export async function startPermitChain() {
   const settleData = async ({ asset, payTo, value, nonce }: ExpectedTransfer): Promise<Hex> => {
     const validBefore = 1n << 64n;
     const network = `eip155:${chain.chainId}` as const;
-    const typed = permit2TypedData({ network, asset, payTo, amount: value, validAfter: 0n, validBefore, nonce });
+    const typed = permit2TypedData({
+      network,
+      asset,
+      payTo,
+      amount: value,
+      validAfter: 0n,
+      validBefore,
+      nonce,
+    });
     const { permitted, deadline, witness } = typed.message;
     const signature = await payer.signTypedData(typed);
     const permit = { permitted, nonce: typed.message.nonce, deadline };
     const { abi } = exactPermit2Proxy;
-    return encodeFunctionData({ abi, functionName: 'settle', args: [permit, payer.address, witness, signature] });
+    return encodeFunctionData({
+      abi,
+      functionName: 'settle',
+      args: [permit, payer.address, witness, signature],
+    });
   };
 
   const batch = (calls: readonly { readonly target: Address; readonly callData: Hex }[]) => {
     const args = [calls.map((call) => ({ ...call, allowFailure: true }))];
-    return send(multicall3Address, encodeFunctionData({ abi: multicall3.abi, functionName: 'aggregate3', args }));
+    return send(
+      multicall3Address,
+      encodeFunctionData({ abi: multicall3.abi, functionName: 'aggregate3', args }),
+    );
   };
 
   return {
@@ -70,7 +98,11 @@ export async function startPermitChain() {
     use: async (expected: ExpectedTransfer) => send(exactProxyAddress, await settleData(expected)),
     /** Uses nonces in one transaction, each where that is possible. */
     useAll: async (all: readonly ExpectedTransfer[]) =>
-      batch(await Promise.all(all.map(async (one) => ({ target: exactProxyAddress, callData: await settleData(one) })))),
+      batch(
+        await Promise.all(
+          all.map(async (one) => ({ target: exactProxyAddress, callData: await settleData(one) })),
+        ),
+      ),
     /** Uses a nonce in a transaction whose calldata does not show it. */
     async useHidden(expected: ExpectedTransfer, shown: Hex = '0x') {
       const data = await settleData(expected);
@@ -85,7 +117,11 @@ export async function startPermitChain() {
       const { word, mask } = nonceBit(nonce);
       const args = [word, mask];
       const { abi } = permit2Contract;
-      return send(permit2Address, encodeFunctionData({ abi, functionName: 'invalidateUnorderedNonces', args }), payer);
+      return send(
+        permit2Address,
+        encodeFunctionData({ abi, functionName: 'invalidateUnorderedNonces', args }),
+        payer,
+      );
     },
     /** A plain transfer of the payer, with calldata after its arguments. */
     transfer({ payTo, value }: ExpectedTransfer, suffix: Hex = '0x') {

@@ -25,7 +25,16 @@ import { facilitatorRequest } from '../../../../../src/payments/rules/x402.ts';
 import { requirementsV1 } from '../../../../../src/payments/rules/x402-v1.ts';
 import type { Address } from '../../../../../src/base/values/primitives.ts';
 import { decoded, headerOf, payload as eip3009Payload, window } from '../../payment-support.ts';
-import { anyAddress, anyUint256, asset, bytesOf, nowSecs, option as anOption, payee, payer } from '../../support.ts';
+import {
+  anyAddress,
+  anyUint256,
+  asset,
+  bytesOf,
+  nowSecs,
+  option as anOption,
+  payee,
+  payer,
+} from '../../support.ts';
 
 const option = { ...anOption, transferMethod: 'permit2' } as const;
 const nonce = 2n ** 255n + 7n;
@@ -127,7 +136,11 @@ test('a payment in one transfer method is no payment of an offer in another', ()
 describe('a Permit2 payment', () => {
   test.each([
     ['a spender that is not the contract of x402', { spender: payee }, 'spender_mismatch'],
-    ['the spender of another scheme', { spender: '0x4020A4f3b7b90ccA423B9fabCc0CE57C6C240002' }, 'spender_mismatch'],
+    [
+      'the spender of another scheme',
+      { spender: '0x4020A4f3b7b90ccA423B9fabCc0CE57C6C240002' },
+      'spender_mismatch',
+    ],
     ['a spender that is not an address', { spender: 'proxy.eth' }, 'spender_mismatch'],
     ['another token', permitted({ token: payee }), 'token_mismatch'],
     ['another payee', witness({ to: payer }), 'recipient_mismatch'],
@@ -147,8 +160,16 @@ describe('a Permit2 payment', () => {
     ['a nonce of more than 256 bits', { nonce: String(2n ** 256n) }, 'undecodable_payment'],
     ['a negative nonce', { nonce: '-1' }, 'undecodable_payment'],
     ['validAfter in hex', witness({ validAfter: '0x0' }), 'not_a_decimal'],
-    ['a validity that has not begun', witness({ validAfter: String(nowSecs) }), 'authorization_not_yet_valid'],
-    ['the greatest validAfter', witness({ validAfter: String(2n ** 256n - 1n) }), 'authorization_not_yet_valid'],
+    [
+      'a validity that has not begun',
+      witness({ validAfter: String(nowSecs) }),
+      'authorization_not_yet_valid',
+    ],
+    [
+      'the greatest validAfter',
+      witness({ validAfter: String(2n ** 256n - 1n) }),
+      'authorization_not_yet_valid',
+    ],
     ['a deadline of now', { deadline: String(nowSecs - 1) }, 'authorization_expired'],
     ['a deadline long ago', { deadline: '0' }, 'authorization_expired'],
     ['too little time to settle', { deadline: String(nowSecs + 14) }, 'authorization_expires_too_soon'],
@@ -164,7 +185,9 @@ describe('a Permit2 payment', () => {
   test('is refused with a second authorization in its payload, or a signature that a wallet still to be deployed makes', () => {
     const { authorization: other } = eip3009Payload.payload;
     expect(reasonFor(paid({}, { authorization: other }))).not.toBe('none');
-    expect(reasonFor(paid({}, { signature: `${bytesOf('1b', 65)}${'6492'.repeat(16)}` }))).toBe('erc6492_signature');
+    expect(reasonFor(paid({}, { signature: `${bytesOf('1b', 65)}${'6492'.repeat(16)}` }))).toBe(
+      'erc6492_signature',
+    );
     expect(reasonFor(paid({}, { signature: bytesOf('1b', 64) }))).toBe('malformed_signature');
   });
 
@@ -206,7 +229,10 @@ describe('the signature of a Permit2 payment', () => {
   const account = privateKeyToAccount(`0x${'17'.repeat(32)}`);
   const from = account.address.toLowerCase() as Address;
 
-  async function signed(change: Partial<SignedPayment> = {}, overMessage: object = {}): Promise<SignedPayment> {
+  async function signed(
+    change: Partial<SignedPayment> = {},
+    overMessage: object = {},
+  ): Promise<SignedPayment> {
     const payment = { ...checkedPayment(), payer: from, ...change };
     const typed = permit2TypedData(payment);
     const message = { ...typed.message, ...overMessage };

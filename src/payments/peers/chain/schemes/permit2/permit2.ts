@@ -3,7 +3,11 @@ import type { ExpectedTransfer } from '../../../../rules/payment.ts';
 import type { Hex } from '../../../../../base/values/primitives.ts';
 import { addressWord, isWithoutState } from '../../../../../base/peers/rpc/eth-call.ts';
 import { type RpcAnswer, type RpcUnavailable, unavailable } from '../../../../../base/peers/rpc/json-rpc.ts';
-import { exactProxyAddress, nonceBit, permit2Address } from '../../../../rules/schemes/permit2/signature-transfer.ts';
+import {
+  exactProxyAddress,
+  nonceBit,
+  permit2Address,
+} from '../../../../rules/schemes/permit2/signature-transfer.ts';
 import type { Ask } from '../../blocks.ts';
 import { type SearchMemory, searchLogs } from '../../find-log.ts';
 import { type Log, type LogFilter, logsCall, readTransactionLogs } from '../../logs.ts';
@@ -168,7 +172,9 @@ async function findInvalidation(
   const { word, mask } = nonceBit(nonce);
   const filter = { addresses: [permit2Address], topics: [[invalidated], [addressWord(from)]] };
   const isOwn = ({ data }: Log): boolean =>
-    data.length === 130 && BigInt(data.slice(0, 66)) === word && (BigInt(`0x${data.slice(66)}`) & mask) !== 0n;
+    data.length === 130 &&
+    BigInt(data.slice(0, 66)) === word &&
+    (BigInt(`0x${data.slice(66)}`) & mask) !== 0n;
   const answer = await ask(
     logsCall(filter, { blockHash, number }, (log) => (isOwn(log) ? log.transactionHash : undefined)),
   );
@@ -189,7 +195,8 @@ async function searchTransfers(
   let isUnclear = false;
   let looked = 0;
   const found = await searchLogs(ask, {
-    call: (from, to) => logsCall(filter, { from, to }, (log) => (isExpected(log, expected) ? log : undefined)),
+    call: (from, to) =>
+      logsCall(filter, { from, to }, (log) => (isExpected(log, expected) ? log : undefined)),
     sinceSecs,
     memory,
     async pick(logs): Promise<RpcAnswer<AuthorizationFound | undefined>> {
@@ -198,7 +205,11 @@ async function searchTransfers(
         const bound = await bind(ask, transaction, own, expected);
         if (bound.kind === 'unavailable') return bound;
         if (bound.kind === 'ambiguous') isUnclear = true;
-        if (bound.kind === 'paid') return { kind: 'answer', value: { ...bound, transaction, blockNumber: own[0].blockNumber, blockHash: own[0].blockHash } };
+        if (bound.kind === 'paid')
+          return {
+            kind: 'answer',
+            value: { ...bound, transaction, blockNumber: own[0].blockNumber, blockHash: own[0].blockHash },
+          };
       }
       return { kind: 'answer', value: undefined };
     },

@@ -1,6 +1,12 @@
 import { toFunctionSelector } from 'viem/utils';
 import type { Address, Hex } from '../../../../../base/values/primitives.ts';
-import { addressWord, type BlockTag, ethCall, hexBytes, isWithoutState } from '../../../../../base/peers/rpc/eth-call.ts';
+import {
+  addressWord,
+  type BlockTag,
+  ethCall,
+  hexBytes,
+  isWithoutState,
+} from '../../../../../base/peers/rpc/eth-call.ts';
 import { type RpcAnswer, type RpcCall, unavailable } from '../../../../../base/peers/rpc/json-rpc.ts';
 import { toQuantity } from '../../../../../base/peers/rpc/rpc-values.ts';
 import { nonceBit, permit2Address } from '../../../../rules/schemes/permit2/signature-transfer.ts';
@@ -19,7 +25,8 @@ const bitmapWord = hexBytes.refine((text) => text.length === 66).transform(BigIn
 /** Whether a nonce is used or invalidated at a block. A used one is used for ever. */
 export function isNonceUsedCall({ from, nonce }: OwnNonce, at: BlockTag): RpcCall<boolean> {
   const { word, mask } = nonceBit(nonce);
-  const data = `${bitmapSelector}${addressWord(from).slice(2)}${word.toString(16).padStart(64, '0')}` as const;
+  const data =
+    `${bitmapSelector}${addressWord(from).slice(2)}${word.toString(16).padStart(64, '0')}` as const;
   const result = bitmapWord.transform((bits) => (bits & mask) !== 0n);
   return ethCall({ to: permit2Address, data }, result, at);
 }
@@ -44,7 +51,7 @@ export async function findUseBlock(ask: Ask, own: OwnNonce): Promise<RpcAnswer<U
   if (!now.value) return { kind: 'answer', value: { kind: 'unused' } };
   let used = latest.block.number;
   let unused = -1n;
-  for (let stride = 1n; used - unused > 1n; ) {
+  for (let stride = 1n; used - unused > 1n;) {
     const isNarrowing = unused >= 0n;
     const at = isNarrowing ? (used + unused) / 2n : greater(used - stride, 0n);
     const state = await isUsed(toQuantity(at));
