@@ -228,13 +228,17 @@ function parametersJson({ path, query, requestHeaders = [] }: Operation): readon
     ...Object.entries(query?.shape ?? {}).map(([name, schema]) => ({
       name,
       in: 'query',
+      ...(!(schema as z.ZodType).safeParse(undefined).success && { required: true }),
       schema: schemaOf(schema),
     })),
-    ...requestHeaders.map(({ name, description: text, json }) => ({
+    ...requestHeaders.map(({ name, description: text, json, required }) => ({
       name,
       in: 'header',
       description: text,
-      schema: json ? encodedJson(json) : { type: 'string' },
+      ...(required && { required: true }),
+      schema: json
+        ? encodedJson(json)
+        : { type: 'string', ...(required && { examples: [required.example] }) },
     })),
   ];
 }
@@ -282,7 +286,7 @@ function pathParameter(name: string): JsonObject {
 }
 
 function bodyJson(body: NonNullable<Operation['body']>): JsonObject {
-  if ('bytes' in body) return { description: body.description, content: { '*/*': {} } };
+  if ('bytes' in body) return { description: body.description, content: { [body.bytes]: {} } };
   return { required: true, content: { 'application/json': { schema: schemaOf(body.schema) } } };
 }
 

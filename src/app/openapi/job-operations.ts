@@ -138,7 +138,7 @@ export const jobOperations = operations(ofJobs, {
     query: payQuery,
     requestHeaders: [...paymentHeaders, ...callerHeaders, redeliveryHeader, preferHeader, callbackHeader],
     body: {
-      bytes: true,
+      bytes: '*/*',
       description:
         "The job's input, passed to its runner byte for byte. A job that restricts its input says so in `input`.",
     },
@@ -199,7 +199,7 @@ export const jobOperations = operations(ofJobs, {
 nonce. Also works on a disabled job that has the fields of a restricted one. If the job's caller is the payer, send the payment header, or \`X-NET-CALLER\`
 alone: the caller is then asserted without proof.`,
     requestHeaders: [...paymentHeaders, ...callerHeaders],
-    body: { bytes: true, description: 'The exact body of the later paid request.' },
+    body: { bytes: '*/*', description: 'The exact body of the later paid request.' },
     answers: [{ status: 200, description: 'The request would be allowed.', schema: dryRunAllowed }],
     refusals: [
       'invalid_request',

@@ -70,14 +70,16 @@ export type Security =
 export interface RequestHeader {
   readonly name: string;
   readonly description: string;
+  /** Of a header that the route requires. */
+  readonly required?: { readonly example: string };
   /** The schema of the JSON that the header holds in base64. */
   readonly json?: z.ZodType;
 }
 
-/** JSON with a schema, or any bytes. */
+/** JSON with a schema, or any bytes, of a type that the route does not look at. */
 export type RequestBody =
   | { readonly schema: z.ZodType }
-  | { readonly bytes: true; readonly description: string };
+  | { readonly bytes: '*/*' | 'application/octet-stream'; readonly description: string };
 
 export interface DescribedAnswer {
   readonly status: number;

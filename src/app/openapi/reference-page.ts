@@ -2,6 +2,7 @@ import { html, type Html, type Shown } from '../../base/values/html.ts';
 import { usedComponents } from './components.ts';
 import { type Audience, tags } from './operation.ts';
 import { described, inline, prose } from './reference-text.ts';
+import { quoted, payProgram } from '../../web/pages/jobs/commands.ts';
 import { exampleOf, membersList, type Schema, typeText } from './reference-schema.ts';
 
 /** The parts of an OpenAPI document that the pages show. */
@@ -30,6 +31,7 @@ interface ShownOperation {
     readonly name: string;
     readonly in: string;
     readonly description?: string;
+    readonly required?: boolean;
     readonly schema: Schema;
   }[];
   readonly requestBody?: {
@@ -123,6 +125,7 @@ export function referencePage(
               <h2>For all requests</h2>
               ${prose(info.description)}
             </section>
+            ${audience === 'customers' && payingSection(document)}
             ${groups.map(
               (group) =>
                 html`<h2 class="group">${group.name}</h2>
@@ -136,6 +139,25 @@ export function referencePage(
           </main>
         </body>
       </html> `,
+  );
+}
+
+/** The program for a job that is sold for USDC on Base. */
+function payingSection({ servers, paths }: ReferenceDocument): Html | false {
+  const usdc = {
+    network: 'eip155:8453',
+    asset: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913',
+    amount: 10_000n,
+  } as const;
+  const url = `${servers[0]?.url}/x402/jobs/1/0`;
+  const program = payProgram({ url, contentType: 'application/json', body: '{}', options: [usdc] });
+  return (
+    '/x402/jobs' in paths &&
+    html`<section class="sheet">
+      <h2>A program that pays</h2>
+      <p>For the job 1/0, at most 0.01 USDC on Base.</p>
+      <pre class="code" tabindex="0"><code>${program}</code></pre>
+    </section>`
   );
 }
 
@@ -161,10 +183,10 @@ function operationSection(document: ReferenceDocument, route: Route): Html {
       html`<h4>Parameters</h4>
         <ul class="members">
           ${parameters.map(
-            ({ name, in: place, schema, description }) =>
+            ({ name, in: place, schema, required, description = schema.description }) =>
               html`<li>
                 <code>${name}</code>
-                <span class="muted">${place}, ${typeText(schema)}</span
+                <span class="muted">${place}, ${typeText(schema)}${required !== true && ', optional'}</span
                 >${described(description)}${membersList(schema)}
               </li>`,
           )}
@@ -216,18 +238,31 @@ const tokens: Readonly<Record<string, string>> = {
 /** A call of the operation, with examples for what it requires. */
 function curlOf({ servers, components }: ReferenceDocument, route: Route): string {
   const { method, path, parameters = [], requestBody, security } = route;
+  const required = parameters.filter((one) => one.required === true);
+  const exampleIn = ({ name, schema }: (typeof parameters)[number]): string => {
+    const example = exampleOf(schema, components.schemas) as string | number | undefined;
+    return example === undefined || example === '…' ? name.toUpperCase() : String(example);
+  };
   const url = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const found = parameters.find((one) => one.name === name);
-    const example = found && exampleOf(found.schema, components.schemas);
-    return example === undefined || example === '…' ? name.toUpperCase() : `${example as string | number}`;
+    return found ? exampleIn(found) : name;
   });
   const token = security.flatMap((one) => Object.keys(one).flatMap((name) => tokens[name] ?? []))[0];
   const json = requestBody?.content['application/json']?.schema;
+  const [type] = Object.keys(requestBody?.content ?? {});
+  const query = required
+    .filter((one) => one.in === 'query')
+    .map((one) => `${one.name}=${encodeURIComponent(exampleIn(one))}`)
+    .join('&');
+  const address = `${servers[0]?.url}${url}`;
   return [
-    `curl ${method === 'get' ? '' : `-X ${method.toUpperCase()} `}${servers[0]?.url}${url}`,
+    `curl ${method === 'get' ? '' : `-X ${method.toUpperCase()} `}${query === '' ? address : quoted(`${address}?${query}`)}`,
     token !== undefined && `-H "Authorization: Bearer ${token}"`,
-    json && "-H 'content-type: application/json'",
-    json && `-d '${JSON.stringify(exampleOf(json, components.schemas))}'`,
+    ...required
+      .filter((one) => one.in === 'header')
+      .map((one) => `-H ${quoted(`${one.name}: ${exampleIn(one)}`)}`),
+    type !== undefined && `-H ${quoted(`content-type: ${type === '*/*' ? 'application/json' : type}`)}`,
+    json && `-d ${quoted(JSON.stringify(exampleOf(json, components.schemas)))}`,
     requestBody && !json && '--data-binary @input',
   ]
     .filter((part) => typeof part === 'string')

@@ -16,6 +16,8 @@ export interface Schema {
   readonly examples?: readonly unknown[];
   readonly default?: unknown;
   readonly format?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
   readonly contentSchema?: Schema;
 }
 
@@ -33,7 +35,10 @@ export function typeText(schema: Schema): Shown {
   if (variants) return joined(variants.map((one) => typeText(one)));
   if (type === 'array') return html`list of ${items ? typeText(items) : 'any values'}`;
   const words = [type ?? 'any value'].flat().join(' or ');
-  return format === undefined ? words : `${words} (${format})`;
+  const { minimum, maximum = Number.MAX_SAFE_INTEGER } = schema;
+  const range =
+    minimum === undefined || maximum === Number.MAX_SAFE_INTEGER ? '' : ` from ${minimum} to ${maximum}`;
+  return `${words}${format === undefined ? '' : ` (${format})`}${range}`;
 }
 
 function joined(parts: readonly Shown[]): Html {
@@ -53,8 +58,18 @@ export function membersList({
     return html`<p class="type muted">JSON: ${typeText(contentSchema)}</p>
       ${membersList(contentSchema)}`;
   if (items) return membersList(items);
-  const variants = (anyOf ?? oneOf)?.flatMap((one) => membersList(one) ?? []);
-  if (variants) return variants.length === 0 ? undefined : html`${variants}`;
+  const variants = anyOf ?? oneOf;
+  if (variants) {
+    const lists = variants.map((one) => membersList(one));
+    if (lists.every((list) => list === undefined)) return undefined;
+    return html`${variants.map(
+      (one, index) =>
+        html`<p class="type muted">
+            ${index === 0 ? 'Either' : 'Or'} ${typeText(one)}${described(one.description)}
+          </p>
+          ${lists[index]}`,
+    )}`;
+  }
   if (!properties || Object.keys(properties).length === 0) return undefined;
   return html`<ul class="members">
     ${Object.entries(properties).map(

@@ -11,6 +11,7 @@ import {
   progressBody,
   progressTaken,
   storedPart,
+  leaseIdExample,
 } from '../../jobs/http/schemas/runner.ts';
 import { operations } from './operation.ts';
 
@@ -59,8 +60,14 @@ export const runnerOperations = operations(ofRunner, {
     id: 'sendResultPart',
     summary: 'Send a part of a large result',
     description: `For a result beyond the limit of \`/complete\`, if the gateway has a result store. Every part but the last has ${resultPartBytes} bytes. A part that is sent again replaces the earlier one. Nothing counts until \`/complete\` names the whole as \`stored_result\`.`,
-    requestHeaders: [{ name: 'X-Net-Lease-Id', description: 'The `lease_id` of the call.' }],
-    body: { bytes: true, description: 'The bytes of the part.' },
+    requestHeaders: [
+      {
+        name: 'X-Net-Lease-Id',
+        description: 'The `lease_id` of the call.',
+        required: { example: leaseIdExample },
+      },
+    ],
+    body: { bytes: 'application/octet-stream', description: 'The bytes of the part.' },
     answers: [{ status: 200, description: 'The part is stored.', schema: storedPart }],
     refusals: ['lease_lost', 'result_too_large', 'result_store_unavailable', 'overloaded'],
   },
@@ -68,7 +75,7 @@ export const runnerOperations = operations(ofRunner, {
     id: 'reportProgress',
     summary: 'Report the progress of a call',
     description:
-      'The last value alone is kept while the call is leased, for its payer. Twice a second for a call; the rest is passed over.',
+      'The last value alone is kept while the call is leased, for its payer. At most two reports a second are taken of a call: one that comes sooner is answered with `skipped`, and not kept.',
     body: { schema: progressBody },
     answers: [{ status: 200, description: 'The progress is taken.', schema: progressTaken }],
     refusals: ['lease_lost'],

@@ -15,15 +15,21 @@ export const triggerOperations = operations(ofTriggers, {
         name: 'webhook-id',
         description:
           'Of the message, the same when it is sent again. 1 to 200 of A-Z, a-z, 0-9, _ : / + = -.',
+        required: { example: 'order-42' },
       },
-      { name: 'webhook-timestamp', description: 'Unix seconds, within five minutes of the present.' },
+      {
+        name: 'webhook-timestamp',
+        description: 'Unix seconds, within five minutes of the present.',
+        required: { example: '1764547200' },
+      },
       {
         name: 'webhook-signature',
         description:
           '`v1,` and the base64 of HMAC-SHA256 over `{webhook-id}.{webhook-timestamp}.{body}`; several are separated by blanks.',
+        required: { example: 'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=' },
       },
     ],
-    body: { bytes: true, description: 'What the runner gets, unchanged, with its content type.' },
+    body: { bytes: '*/*', description: 'What the runner gets, unchanged, with its content type.' },
     answers: [
       {
         status: 202,

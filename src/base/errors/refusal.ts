@@ -125,7 +125,7 @@ export const refusals = {
     refunded_before: 'This payment was refunded, as its receipt shows. Nothing more was asked for.',
     refund_requested_before:
       'A refund of this payment was asked for before, with another reason. That one counts: the receipt shows what became of it.',
-    lease_lost: 'This lease is no longer held. The result was discarded.',
+    lease_lost: 'This lease is no longer held. What was sent under it is discarded.',
   }),
   ...withStatus(410, {
     answer_not_kept:
@@ -136,7 +136,7 @@ export const refusals = {
   ...withStatus(413, {
     result_too_large: 'The result is larger than this gateway accepts.',
     body_too_large:
-      'The request body is larger than this gateway accepts. This request charged nothing. The same payment can be sent with a smaller body.',
+      'The request body is larger than this gateway accepts. This request charged nothing. Send a smaller one, a payment included if there was one.',
   }),
   ...withStatus(415, {
     unsupported_media_type:
@@ -183,7 +183,7 @@ export const refusals = {
   ...withStatus(
     503,
     {
-      overloaded: 'The gateway is busy. This request charged nothing. Send the same payment again later.',
+      overloaded: 'The gateway is busy. This request charged nothing. Send the same request again later.',
     },
     1,
   ),
@@ -208,7 +208,7 @@ export const refusals = {
       result_store_unavailable:
         'The store of large results is unavailable. Send the same request again later.',
       enqueue_failed:
-        'The gateway cannot accept another call now. This request charged nothing. Send the same payment again later.',
+        'The gateway cannot accept another call now. This request charged nothing. Send the same request again later.',
       facilitator_unavailable:
         'The payment could not be verified. This request charged nothing. Send the same payment again later.',
       no_current_rate:

@@ -5,7 +5,7 @@ import { count, time } from '../../base/http/values.ts';
 const detail = z.string().optional().describe('What is wrong, or a remark.');
 const since = time.optional().describe('When this state began.');
 const readinessCheck = z.strictObject({ ok: z.boolean(), detail });
-const check = z.strictObject({ ok: z.boolean(), detail, since });
+export const check = z.strictObject({ ok: z.boolean(), detail, since });
 
 export const readiness = z
   .strictObject({
@@ -24,12 +24,13 @@ export const readiness = z
   .describe('Read from the results of background checks. No peer, runner or client can change it.');
 export type ReadinessJson = z.infer<typeof readiness>;
 
-const condition = z
+export const condition = z
   .enum(['ok', 'degraded', 'critical'])
   .describe(
     '`critical`: nothing is sold until the operator acts. `degraded`: some of it does not work, or some work waits.',
   );
 const part = { status: condition, detail, since };
+export const partStatus = z.strictObject(part);
 
 const jobsStatus = z
   .strictObject({
@@ -163,12 +164,10 @@ const replicaStatus = z
 
 const featureStatus = {
   replicas: replicaStatus.optional(),
-  quiet: z
-    .strictObject(part)
+  quiet: partStatus
     .optional()
     .describe('While the gateway serves only reads, and makes no request to anyone.'),
-  configuration: z
-    .strictObject(part)
+  configuration: partStatus
     .optional()
     .describe('Whether the chains say what the configuration says of them.'),
   jobs: jobsStatus.optional(),
@@ -179,8 +178,8 @@ const featureStatus = {
 export const gatewayStatus = z
   .strictObject({
     status: condition,
-    ledger: z.strictObject(part),
-    workers: z.strictObject(part).describe('Whether any process on the ledger runs the workers.'),
+    ledger: partStatus,
+    workers: partStatus.describe('Whether any process on the ledger runs the workers.'),
     ...featureStatus,
   })
   .describe('Without an operator token every part has `status` alone.');

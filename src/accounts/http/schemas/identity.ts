@@ -124,7 +124,13 @@ export const revokedKeys = z
 export type RevokedKeysJson = z.infer<typeof revokedKeys>;
 
 export const alertWebhookRequest = z.strictObject({
-  url: z.url().max(2_000).describe('https, with a host on the public internet.'),
+  url: z
+    .url()
+    .max(2_000)
+    .meta({
+      description: 'https, with a host on the public internet.',
+      examples: ['https://hooks.example/budgets'],
+    }),
 });
 
 export const alertWebhook = z

@@ -107,10 +107,11 @@ export const requeueReport = z.strictObject({
 });
 export type RequeueReportJson = z.infer<typeof requeueReport>;
 
+const whyExample = 'The runner was retired.';
 const why = z
   .string()
   .regex(operatorTextPattern)
-  .describe('For the record, for ever: printable ASCII without "@".');
+  .meta({ description: 'For the record, for ever: printable ASCII without "@".', examples: [whyExample] });
 
 export const discardRequest = z.strictObject({ why });
 export const discarded = z.strictObject({ call_id: callId, status: z.literal('discarded') });
@@ -138,9 +139,11 @@ export const discardManyRequest = z
     const isNamed = Object.values(named).some((value) => value !== undefined);
     return isNamed !== (all === true);
   }, 'say which dead letters are meant, or all: true')
-  .describe(
-    'Which dead letters are meant: those that match every member that is set. At least one says which, or `all` is true.',
-  );
+  .meta({
+    description:
+      'Which dead letters are meant: those that match every member that is set. At least one says which, or `all` is true.',
+    examples: [{ all: true, dry_run: true, why: whyExample }],
+  });
 
 export const discardReport = z.strictObject({
   discarded: count.describe('Dead letters that are given up, or would be.'),

@@ -6,7 +6,11 @@ const leaseSecs = z
   .min(5)
   .max(3_600)
   .meta({ description: 'How long the lease is valid, from now.', examples: [60] });
-const leaseId = z.uuid().describe('The lease, and its fencing token against earlier holders.');
+export const leaseIdExample = '6f1f4a0e-2b57-4c8e-9d3a-51f0c2a7e9b4';
+const leaseId = z.uuid().meta({
+  description: 'The lease, and its fencing token against earlier holders.',
+  examples: [leaseIdExample],
+});
 
 export const leaseBody = z
   .strictObject({
@@ -67,7 +71,7 @@ export const progressBody = z.strictObject({
     .min(0)
     .max(1)
     .optional()
-    .meta({ description: 'How much is done.', examples: [0.4] }),
+    .meta({ description: 'How much is done: 0 is nothing, 1 is all.', examples: [0.4] }),
   message: z
     .string()
     .max(200)

@@ -6,7 +6,8 @@ import { copyButton } from '../elements.ts';
 export interface Purchase {
   readonly url: string;
   readonly contentType: string;
-  readonly body: string;
+  /** Undefined: in the file `input`. */
+  readonly body: string | undefined;
   /** What it costs: no program pays more. */
   readonly options: readonly Pick<SettlementOption, 'network' | 'asset' | 'amount'>[];
 }
@@ -16,27 +17,39 @@ const maxInlineChars = 2_000;
 
 /** Ready-made programs for the same call: one shows the offer and pays nothing, one pays. */
 export function purchaseCommands(purchase: Purchase): Html {
-  const isLong = purchase.body.length > maxInlineChars;
-  return html`${Object.entries(programs).map(([label, write]) => {
-    const text = write(purchase, isLong);
-    return html`<details>
-      <summary>${label}</summary>
-      <div class="snippet">
-        <pre tabindex="0"><code>${text}</code></pre>
-        ${copyButton(text, label)}
-      </div>
-    </details>`;
-  })}${isLong && html`<p class="hint">The input is long: these programs read it from the file <code>input</code>.</p>`}`;
+  return html`${Object.keys(programs).map((label) => programDetails(label, purchase))}`;
 }
+
+/** The program that pays, folded; without a body it reads its input from a file. */
+export function payDetails(purchase: Purchase): Html {
+  return programDetails(payLabel, purchase);
+}
+
+function programDetails(label: string, purchase: Purchase): Html {
+  const isLong = purchase.body === undefined || purchase.body.length > maxInlineChars;
+  const text = programs[label]?.(purchase, isLong) ?? '';
+  return html`<details>
+    <summary>${label}</summary>
+    <div class="snippet">
+      <pre tabindex="0"><code>${text}</code></pre>
+      ${copyButton(text, label)}
+    </div>
+    ${isLong && html`<p class="hint">It reads the input from the file <code>input</code>.</p>`}
+  </details>`;
+}
+
+const payLabel = 'Pay with JavaScript';
 
 const programs: Readonly<Record<string, (purchase: Purchase, isLong: boolean) => string>> = {
   'See the offer with curl': ({ url, contentType, body }, isLong) => `curl -si ${quoted(url)} \\
   -H ${quoted(`content-type: ${contentType}`)} \\
-  --data-binary ${isLong ? '@input' : quoted(body)}`,
-  'Pay with JavaScript': (
-    { url, contentType, body, options },
-    isLong,
-  ) => `// npm install @x402/fetch @x402/evm viem
+  --data-binary ${isLong ? '@input' : quoted(body ?? '')}`,
+  [payLabel]: payProgram,
+};
+
+/** `isLong`: the body is in the file `input`. */
+export function payProgram({ url, contentType, body, options }: Purchase, isLong = false): string {
+  return `// npm install @x402/fetch @x402/evm viem
 ${isLong ? "import { readFile } from 'node:fs/promises';\n" : ''}import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
@@ -51,11 +64,11 @@ const client = x402Client.fromConfig({ schemes, spendControls: { allowedAssets }
 const answer = await wrapFetchWithPayment(fetch, client)(${scriptText(url)}, {
   method: 'POST',
   headers: { 'content-type': ${scriptText(contentType)} },
-  body: ${isLong ? "await readFile('input')" : scriptText(body)},
+  body: ${isLong ? "await readFile('input')" : scriptText(body ?? '')},
 });
 const { receipt_url: receipt, receipt_token: token } = await answer.json();
-console.log(answer.status, receipt, token);`,
-};
+console.log(answer.status, receipt, token);`;
+}
 
 /** A word of a shell that means nothing but itself. */
 export function quoted(text: string): string {
