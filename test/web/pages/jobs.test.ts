@@ -180,7 +180,7 @@ describe.skipIf(!hasBrowser)('a visitor with a wallet', () => {
     expect(await buyer.paid()).toBe(0n);
     await page.goto('/jobs/1/4');
     await page.getByText('each signs its request in addition to the payment').waitFor();
-    await page.getByText('says how a program sends it').waitFor();
+    await page.getByText('how a program pays').waitFor();
     expect(await payButton(page).count()).toBe(0);
     await page.getByText('A page cannot do that: use a program.').waitFor();
   });

@@ -90,11 +90,13 @@ function welcome(visit: Visit): View {
       <h1>${headline(offers)}</h1>
       <p class="lead">
         ${hasCalls && `${hasModels ? 'Jobs and paid APIs: a' : 'A'} wallet pays for each call, without an account. What is refused is never charged. `}
-        ${hasModels && `${hasCalls ? 'Models: every one' : 'Every model'} has the same address, and the API that your tools know. You sign up, pay from a balance, and see what each request cost.`}
+        ${hasModels && `All models answer at one address that is compatible with OpenAI’s API. You sign up, pay from a balance, and see what each request cost.`}
       </p>
       <p class="actions">
-        ${hasModels && html`<a class="button" href="/sign-up">Sign up</a><a class="button plain" href="/try">Try a model</a>`}${
-          hasCalls && html`<a class="button ${hasModels ? 'plain' : ''}" href="/jobs">Buy a job</a>`
+        ${hasCalls && html`<a class="button" href="/jobs">Buy a job</a>`}${
+          hasModels &&
+          html`<a class="button ${hasCalls && 'plain'}" href="/sign-up">Sign up</a
+            ><a class="button plain" href="/try">Try a model</a>`
         }<a href="/docs">Read the API</a>
       </p>
     </div>

@@ -55,7 +55,7 @@ function section<T>(
   title: string,
   text: Html | string,
   all: readonly T[],
-  item: (one: T) => Html,
+  item: (one: T, isFirst: boolean) => Html,
   more: string,
 ): Html | undefined {
   if (all.length === 0) return undefined;
@@ -63,27 +63,28 @@ function section<T>(
     <h2>${title}</h2>
     <p class="hint">${text}</p>
     <ul class="offers">
-      ${all.slice(0, mostShown).map(item)}
+      ${all.slice(0, mostShown).map((one, index) => item(one, index === 0))}
     </ul>
     ${all.length > mostShown && html`<p><a href="${more}">All ${all.length}</a></p>`}
   </section>`;
 }
 
-function jobItem(context: JobsContext): (job: Job) => Html {
-  return (job) =>
+function jobItem(context: JobsContext): (job: Job, isFirst: boolean) => Html {
+  return (job, isFirst) =>
     offer(
       html`<a href="${jobPath(job)}">${jobName(job)}</a> ${jobBadges(job)}`,
       jobPrices(context, job),
       job.description,
       offerCommand(context.publicUrl(), job),
+      isFirst,
     );
 }
 
 function modelItem(
   { currency, anonymousPerDay }: ChatContext['settings'],
   publicUrl: string,
-): (model: ModelConfig) => Html {
-  return (model) => {
+): (model: ModelConfig, isFirst: boolean) => Html {
+  return (model, isFirst) => {
     const { name, contextLength, price } = model;
     const curl = curlFor(publicUrl, name, price !== undefined || anonymousPerDay === 0);
     return offer(
@@ -91,17 +92,33 @@ function modelItem(
       modelPrice(model, currency),
       `Up to ${withThousands(contextLength)} tokens of context.`,
       curl.replaceAll(/ \\\n +/g, ' '),
+      isFirst,
     );
   };
 }
 
-function offer(name: Html, price: Html | string, text: string | undefined, curl: string): Html {
+/** `isFirst`: the command of the first offer is shown, and those of the others are folded. */
+function offer(
+  name: Html,
+  price: Html | string,
+  text: string | undefined,
+  curl: string,
+  isFirst: boolean,
+): Html {
+  const command = html`<div class="snippet">
+    <pre tabindex="0"><code>${curl}</code></pre>
+    ${copyButton(curl, 'the command')}
+  </div>`;
   return html`<li>
     <p class="head"><b>${name}</b><span class="prices">${price}</span></p>
     ${text !== undefined && html`<p>${personName(text)}</p>`}
-    <div class="snippet">
-      <pre tabindex="0"><code>${curl}</code></pre>
-      ${copyButton(curl, 'the command')}
-    </div>
+    ${
+      isFirst
+        ? command
+        : html`<details>
+            <summary>The command</summary>
+            ${command}
+          </details>`
+    }
   </li>`;
 }

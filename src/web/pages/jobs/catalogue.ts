@@ -81,13 +81,14 @@ export function jobPrices(context: JobsContext, job: Job): Html {
   const { price, settlement_options: options } = priceJson(context, job);
   if (job.priced) return html`<span class="muted">priced by the request</span>`;
   if (options.length === 0) return html`<span class="muted">Cannot be paid at the moment</span>`;
+  const each = !job.isTopUp && html` <span class="hint">a ${job.route ? 'request' : 'call'}</span>`;
   if (job.inUsd) {
     const symbols = new Set(options.map(({ symbol }) => symbol));
     return html`<span class="amount">${price}</span>
-      <span class="hint">in ${[...symbols].join(' or ')}</span>`;
+      <span class="hint">in ${[...symbols].join(' or ')}</span>${each}`;
   }
   return html`${options.map(
     (option, index) =>
       html`${index > 0 && html` <span class="muted">or</span> `}${tokenAmount(BigInt(option.amount), option)}`,
-  )}`;
+  )}${each}`;
 }

@@ -9,7 +9,8 @@ import { copyButton, factList, personName, type Column, table } from '../element
 import { networkText } from '../known-networks.ts';
 import type { View } from '../visit.ts';
 import { jobBadges, jobName, jobPath, jobTitle } from './catalogue.ts';
-import { quoted } from './commands.ts';
+import { payablesOf } from '../payment.ts';
+import { payDetails, quoted } from './commands.ts';
 import { formMembers, type Member } from './form-parts.ts';
 import { noMistakes } from './form-values.ts';
 import { memberControls, mistakeSummary, type Typed, wholeControl } from './form-view.ts';
@@ -63,7 +64,7 @@ export function jobView(context: JobsContext, job: Job, shown: JobForm): View {
       <h2>Price</h2>
       ${priceFacts(context, job)}
     </section>
-    ${job.isTopUp ? topUpNotice(context) : job.route ? routeSection(job.route, url, offerCommand(context.publicUrl(), job)) : inputSection(job, shown)}
+    ${job.isTopUp ? topUpNotice(context) : job.route ? routeSection(job.route, url, offerCommand(context.publicUrl(), job)) : inputSection(context, job, shown)}
     ${
       job.output &&
       html`<section class="sheet">
@@ -126,16 +127,39 @@ function routeSection({ methods }: RouteConfig, url: string, command: string): H
   </section>`;
 }
 
-function inputSection(job: Job, shown: JobForm): Html {
+function inputSection(context: JobsContext, job: Job, shown: JobForm): Html {
   const { form, formId } = shown;
-  if (form.kind === 'none' || !isPayableHere(job))
+  if (form.kind === 'none' || !isPayableHere(job)) {
+    const example = exampleOf(job, inputFormOf(job, true));
+    const purchase = {
+      url: jobUrl(context.publicUrl(), job),
+      contentType: form.contentType,
+      body: example === '' ? undefined : example,
+      options: payablesOf(context, job),
+    };
+    const isSigned = !isPayableHere(job);
+    const offer = offerCommand(context.publicUrl(), job);
     return html`<section class="sheet">
-      <h2>Input</h2>
+      <h2>Buy it with a program</h2>
       <p>
-        <code>${form.contentType}</code>${form.kind === 'none' && ', which this page cannot send'}:
-        <a href="/docs">the API reference</a> says how a program sends it.
+        Its input is
+        <code>${form.contentType}</code>${form.kind === 'none' && ', which this page cannot send'}. This
+        command shows the price, and charges
+        nothing${offer.includes('@input') && html`; first put your input into the file <code>input</code>`}:
+      </p>
+      <div class="snippet">
+        <pre tabindex="0"><code>${offer}</code></pre>
+        ${copyButton(offer, 'the command')}
+      </div>
+      ${!isSigned && payDetails(purchase)}
+      <p class="hint">
+        ${isSigned ? html`The caller signs the request in the headers <code>X-NET-CALLER…</code>; ` : 'Everything else: '}<a
+          href="/docs#payForJob"
+          >how a program pays</a
+        >.
       </p>
     </section>`;
+  }
   return html`<section class="sheet">
     <h2>Your input</h2>
     <form method="post" action="${jobPath(job)}/order" novalidate>

@@ -70,7 +70,7 @@ export function orderView(
     <section class="sheet">
       <h2>Or with a program</h2>
       ${purchaseCommands(purchase)}
-      <p class="hint"><a href="/docs">The API reference</a> says more.</p>
+      <p class="hint"><a href="/docs#payForJob">The API reference</a> says more.</p>
     </section>`;
   return {
     kind: 'view',
