@@ -47,6 +47,7 @@ export function paymentForm(options: PaymentFormOptions): Html {
   const { purpose, fields, more, button, delivered, without } = options;
   const networks = walletNetworks(options.networks);
   return html`<div class="pay" data-purpose="${purpose}" data-networks="${JSON.stringify(networks)}">
+    ${walletSteps(stepsWith(delivered))}
     <div class="notice" data-without-wallet>${without}</div>
     <form hidden>
       ${fields}${choice(options)}${more}
@@ -56,7 +57,6 @@ export function paymentForm(options: PaymentFormOptions): Html {
       </fieldset>
       <button>${button}</button>
     </form>
-    ${walletSteps(stepsWith(delivered))}
   </div>`;
 }
 

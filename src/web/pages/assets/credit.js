@@ -46,18 +46,18 @@ function showTotal() {
     : '';
 }
 
+const link = (href, textContent) => Object.assign(document.createElement('a'), { href, textContent });
+
 async function completed({ digest, result }) {
   const isShown = await showNewState();
-  if (!result) return `The credit was added. ${isShown ? '' : 'Load this page again to see it.'}`;
+  if (!result) return `The credit was added.${isShown ? '' : ' Load this page again to see it.'}`;
   const { credited, balance, currency } = JSON.parse(result.text);
   const words = document.createElement('span');
-  const link = Object.assign(document.createElement('a'), {
-    href: `/credit/receipts/${digest}`,
-    textContent: 'See the receipt',
-  });
   words.append(
     `${amountText(credited)} ${currency} were added: you can spend ${amountText(balance)} ${currency} now. `,
-    link,
+    link(`/credit/receipts/${digest}`, 'See the receipt'),
+    ' · ',
+    link('/credit', 'Top up again'),
   );
   return words;
 }
@@ -89,4 +89,10 @@ function pageNow() {
 
 place.querySelector('form').addEventListener('input', showTotal);
 showTotal();
-void bindPayForm(place, { prepare, completed });
+/** The payment is what matters now: it comes before the figures, and nothing says that there is no credit. */
+function begun() {
+  document.querySelector('[data-figures]').before(place.closest('section'));
+  document.querySelector('[data-history] > .empty')?.remove();
+}
+
+void bindPayForm(place, { prepare, completed, begun });

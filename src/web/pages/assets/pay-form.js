@@ -9,8 +9,9 @@ import { findWallets, Stop } from './wallet.js';
  * @param prepare gets the path of the chosen job, the form, and the chosen terms; returns `{body, contentType, nonce?, path?, terms?}`;
  *   throws `Stop` where that cannot be said
  * @param completed receives the delivery, `{digest, receipt, result}`; returns a further sentence for the page, if any
+ * @param begun called when the steps are shown
  */
-export async function bindPayForm(place, { prepare, completed }) {
+export async function bindPayForm(place, { prepare, completed, begun }) {
   const form = place.querySelector('form');
   const { purpose } = place.dataset;
   const networks = JSON.parse(place.dataset.networks);
@@ -21,12 +22,15 @@ export async function bindPayForm(place, { prepare, completed }) {
   const run = async (start) => {
     if (isBusy) return;
     isBusy = true;
-    form.setAttribute('aria-busy', 'true');
-    for (const button of form.querySelectorAll('button')) button.disabled = true;
+    // what is chosen in it is not what is paid, after the page was loaded again
+    form.hidden = true;
+    begun?.();
     steps.begin();
+    let isPaid = false;
     try {
       const end = await start();
-      if (end) steps.end(end, paid.includes(end.kind) ? await completed(end) : undefined);
+      isPaid = paid.includes(end?.kind);
+      if (end) steps.end(end, isPaid ? await completed(end) : undefined);
     } catch (error) {
       const text =
         error instanceof Stop
@@ -35,8 +39,7 @@ export async function bindPayForm(place, { prepare, completed }) {
       steps.end({ kind: 'stopped', text });
     } finally {
       isBusy = false;
-      form.removeAttribute('aria-busy');
-      for (const button of form.querySelectorAll('button')) button.disabled = false;
+      form.hidden = isPaid || wallets.length === 0;
     }
   };
 
@@ -119,6 +122,7 @@ export function stepsOf(place) {
       list.hidden = false;
       outcome.hidden = true;
       for (const item of list.children) mark(item, 'open', '');
+      list.scrollIntoView({ block: 'center' });
     },
     show(step, state, text) {
       const item = list.querySelector(`[data-step="${step}"]`);

@@ -117,6 +117,7 @@ async function sign(purchase, provider, show) {
     body: purchase.body,
     header: base64Of(JSON.stringify(payment)),
     digest: accepted.extra.quoteDigest,
+    amount: amountText(accepted.amount, purchase.terms),
     isFollowed: purchase.isFollowed ?? true,
   };
   keep(purchase.purpose, kept);
@@ -169,8 +170,10 @@ async function finish(purpose, kept, show) {
   return end;
 }
 
-async function send(purpose, { path, contentType, body, header }, show) {
+async function send(purpose, { path, contentType, body, header, amount }, show) {
   const headers = { 'content-type': contentType, 'payment-signature': header };
+  const unknown = (why) =>
+    `Your payment${amount === undefined ? '' : ` of ${amount}`} is signed; its outcome is not known yet. Do not pay again. ${why} This page sends the same payment until its outcome is known, and it is charged once. ${whenClosed}`;
   show('send', 'active', 'The gateway sends your payment to the chain.');
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
     let answer;
@@ -178,11 +181,7 @@ async function send(purpose, { path, contentType, body, header }, show) {
       answer = await fetch(path, { method: 'POST', headers, body, cache: 'no-store' });
       if (answer.status === 202) return await answer.json();
     } catch {
-      show(
-        'send',
-        'waiting',
-        `The gateway cannot be reached. The same payment is sent again until its outcome is known: there is nothing to sign, and it is charged once. ${whenClosed}`,
-      );
+      show('send', 'waiting', unknown('The gateway cannot be reached.'));
       await pause(pauseMs);
       continue;
     }
@@ -191,7 +190,7 @@ async function send(purpose, { path, contentType, body, header }, show) {
       forget(purpose);
       throw stop(text);
     }
-    show('send', 'waiting', `${text} This page sends the same payment again. ${whenClosed}`);
+    show('send', 'waiting', unknown(text));
     const afterSecs = Number(answer.headers.get('retry-after'));
     await pause(afterSecs > 0 ? Math.min(afterSecs * 1_000, longestPauseMs) : pauseMs);
   }

@@ -159,7 +159,7 @@ function receiptView(
 /** An order is made right before its payment is signed. */
 const orderSecs = 1_800;
 
-const unitsNeeded = `How many must be a whole number from 1 to ${mostTopUpUnits}. Nothing was charged.`;
+const unitsNeeded = `The number of top-ups must be a whole number from 1 to ${mostTopUpUnits}. Nothing was charged.`;
 
 /** What the module of a top-up asks for: an order for the account of the session. */
 function topUpPages(pages: Pages<ChatVisit>): void {
@@ -198,12 +198,11 @@ function topUpSection(visit: SignedInChatVisit): Html | undefined {
       gives,
       fields: html`<input type="hidden" name="form" value="${token}" />
         <p>
-          Any wallet can pay. The credit is added to your account as soon as the chain shows the payment, also
-          if you have closed this page by then.
+          Any wallet can pay. The credit is added to your account as soon as the chain shows the payment.
         </p>`,
       more: html`<p class="units">
         <label
-          >How many times
+          >Number of top-ups
           <input
             type="number"
             name="units"
