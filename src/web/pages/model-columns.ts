@@ -17,7 +17,7 @@ export function modelColumns(
       ? 'free'
       : html`${decimalsOf(priceText(nanos), digits)} <span class="unit">${currency}</span>`;
   return [
-    { label: 'Context', isNumber: true, cell: ({ contextLength }) => count(contextLength) },
+    { label: 'Context, tokens', isNumber: true, cell: ({ contextLength }) => count(contextLength) },
     {
       label: 'Input, a million tokens',
       isNumber: true,

@@ -83,7 +83,7 @@ export const endings: Readonly<
     'The client left before the end. The cost is that of the prompt and of what was written until then.',
   ],
   recovered: [
-    'cost not recorded',
+    'charged the amount held',
     'warn',
     'The gateway stopped before it recorded the cost, so the whole amount held was charged.',
   ],

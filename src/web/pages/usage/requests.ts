@@ -56,13 +56,17 @@ async function requestsView(visit: SignedInChatVisit, shows: Shows): Promise<Vie
         >Download as CSV</a
       >
     </div>
+    ${rows.length > 0 && sumText(rows, currency)}
     ${filterForm({ ...shows, key_id: shows.key_id?.toString() }, [...context.models.keys()], keys)}
+    <details>
+      <summary>Find a request by its id</summary>
+      ${generationForm('')}
+    </details>
     ${rows.length === 0 ? nothingView(shows) : html`<section class="sheet sums requests">${requestsTable(rows, currency)}</section>`}
     <p class="actions">
       ${shows.cursor !== undefined && html`<a class="button plain" href="${pathTo(requestsPath, { ...shows, cursor: undefined })}">The newest</a>`}
       ${next !== null && html`<a class="button plain" href="${pathTo(requestsPath, { ...shows, cursor: next })}">Older requests</a>`}
-    </p>
-    ${generationForm('')}`;
+    </p>`;
   return { kind: 'view', title: 'Requests', section: 'usage', body };
 }
 
@@ -89,6 +93,18 @@ function nothingView(shows: Shows): Html {
       );
 }
 
+/** What the shown requests cost together. */
+function sumText(rows: readonly ListedCompletion[], currency: string): Html {
+  const cost = rows.reduce((sum, row) => sum + BigInt(row.cost ?? 0), 0n);
+  const [failed, running] = (['failed', 'running'] as const).map(
+    (wanted) => rows.filter(({ status }) => status === wanted).length,
+  );
+  return html`<p class="lead">
+    ${rows.length === 1 ? '1 request' : `${rows.length} requests`} on this page, ${amount(cost, currency)};
+    ${failed} failed, free of charge${running !== 0 && `; ${running} without a cost yet`}.
+  </p>`;
+}
+
 function requestsTable(rows: readonly ListedCompletion[], currency: string): Html {
   const digits = creditDigits(rows.flatMap(({ cost }) => (cost === null ? [] : BigInt(cost))));
   const columns: Column<ListedCompletion>[] = [
@@ -100,12 +116,15 @@ function requestsTable(rows: readonly ListedCompletion[], currency: string): Htm
     { label: 'Model', cell: ({ model }) => modelName(model) },
     { label: 'Key', cell: (row) => keyName(row, row.key_id) },
     { label: 'Outcome', cell: ({ status }) => badge(endings[status][0], endings[status][1]) },
-    { label: 'Input', isNumber: true, cell: (row) => tokens(row.prompt_tokens) },
-    { label: 'Output', isNumber: true, cell: (row) => tokens(row.completion_tokens) },
+    { label: 'Input tokens', isNumber: true, cell: (row) => tokens(row.prompt_tokens) },
+    { label: 'Output tokens', isNumber: true, cell: (row) => tokens(row.completion_tokens) },
     {
       label: 'Cost',
       isNumber: true,
-      cell: ({ cost }) => (cost === null ? '–' : amount(BigInt(cost), currency, { digits })),
+      cell: ({ cost, status }) =>
+        cost === null && status !== 'failed'
+          ? '–'
+          : html`${amount(BigInt(cost ?? 0), currency, { digits })}${status === 'failed' && html` <span class="line hint">not charged</span>`}`,
     },
   ];
   return table('The newest first', columns, rows);
