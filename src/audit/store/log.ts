@@ -15,6 +15,10 @@ export interface StoredHead {
   readonly note: string;
 }
 
+export interface SealedHead extends StoredHead {
+  readonly at: Date;
+}
+
 /** The state of the log, read in one statement. */
 export interface LogTip {
   /** Events in the ledger. */
@@ -213,8 +217,8 @@ export async function listAnchorNames(pool: pg.Pool, origin: string): Promise<st
 }
 
 /** The newest heads under an origin, the largest first. */
-export async function latestHeads(pool: pg.Pool, origin: string, limit: number): Promise<StoredHead[]> {
-  return headsOf(pool, origin).orderBy('size', 'desc').limit(limit).execute();
+export async function latestHeads(pool: pg.Pool, origin: string, limit: number): Promise<SealedHead[]> {
+  return headsOf(pool, origin).select('at').orderBy('size', 'desc').limit(limit).execute();
 }
 
 /** The largest head under any of these origins; undefined if there is none. */

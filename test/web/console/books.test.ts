@@ -79,10 +79,14 @@ test('finance records what a break is on its page and reconciles the period agai
   const record = (typed: Record<string, string>) => sendForm(ada, path, typed, { action: `${path}/record` });
   const refused = await record({ what: 'returned', by: '0x12' });
   expect([refused.status, refused.text]).toEqual([409, expect.stringContaining('Nothing was recorded')]);
+  const transfers = async () => (await ada.get('/console/books/money')).text;
+  expect(await transfers()).toMatch(/1\.5 .+came in and is not\s+recorded/s);
+  expect(await transfers()).toContain(`<a href="${path}">record it</a>`);
   await eventually(async () => {
     const done = await record({ what: 'income' });
     expect(done.headers.get('location')).toBe(`${path}?notice=transfer_recorded`);
   });
+  expect(await transfers()).not.toContain('record it</a>');
   await sealAll(site.database);
   const again = await sendForm(ada, path, {}, { action: '/console/books/reconcile' });
   const made = again.headers.get('location') ?? '';

@@ -119,7 +119,7 @@ test.skipIf(!hasBrowser)(
     morning.did('refund');
     await press(link('Overview'));
     await press(link('1 in the last reconciliation'));
-    await press(link('on chain without event'));
+    await press(link('money that no event explains'));
     await page.getByLabel('What it is').selectOption('income');
     await press(button('Record the transfer'));
     await press(button('Press again: record it'));

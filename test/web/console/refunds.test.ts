@@ -16,8 +16,9 @@ import { laneOn } from '../../support/credit.ts';
 import { chainsAt } from '../../finance/use-cases/refunds/support.ts';
 import { useChain } from '../../support/devnet.ts';
 import { sealAll } from '../../support/log.ts';
+import { transferToken } from '../../support/onchain.ts';
 import { startJobsSite } from '../../support/jobs-site.ts';
-import { formsIn, postForm } from '../../support/site.ts';
+import { formsIn, postForm, sendForm } from '../../support/site.ts';
 import { startTour } from '../../support/tour.ts';
 import { tamper } from '../../support/verify.ts';
 import { eventually } from '../../support/wait.ts';
@@ -184,6 +185,21 @@ test('a refund whose events are not those that were sealed is not shown, the pag
     text: expect.stringContaining('not all those that the log has sealed'),
   });
   expect(await steps()).toEqual([]);
+});
+
+test('a transfer to a payer to whom as much is due is recorded as a sweep only by who says that it is not the refund, which the form asks then alone', async () => {
+  const { site, due } = await startWithRefundDue();
+  const ada = browserOf(site, await signInOperator(site, { role: 'finance' }));
+  const { payer, amount } = due;
+  const sent = { key: devnetKeys.payTo, asset: chain.token, to: payer as Hex, amount: BigInt(amount) };
+  const transaction = await transferToken(chain.rpcUrl, sent);
+  const page = '/console/books/money';
+  const record = (more: Record<string, string>) =>
+    sendForm(ada, page, { what: 'sweep', network, transaction, ...more }, { action: `${page}/record` });
+  expect((await ada.get(page)).text).not.toContain('no_refund');
+  await eventually(async () => expect((await record({})).text).toContain('name="no_refund"'));
+  const recorded = await record({ no_refund: 'yes' });
+  expect(recorded.headers.get('location')).toBe(`${page}?notice=transfer_recorded`);
 });
 
 test('of two operators who begin at the same moment one is asked for money, and what has moved money is not dropped', async () => {

@@ -4,7 +4,7 @@ import type { AccountJson, ReportJson } from '../../../finance/rules/reconcile/r
 import { html, type Html } from '../../../base/values/html.ts';
 import { digitsOf, shortId } from '../../pages/elements.ts';
 import { networkName } from '../../pages/known-networks.ts';
-import { paymentLink, reportedAmount, transactionWithLink, words } from './books-view.ts';
+import { className, paymentLink, reportedAmount, transactionWithLink, words } from './books-view.ts';
 
 type Bridge = NonNullable<AccountJson['bridge']>;
 type BridgeItem = Bridge['lines'][number]['items'][number];
@@ -52,7 +52,7 @@ function accountSheet(account: AccountJson, open: number): Html {
         ${movements.map(
           ({ class: name, count, in: came, out }) =>
             html`<tr>
-              <td data-label="What"><span>${words(name)}</span></td>
+              <td data-label="What"><span>${className(name)}</span></td>
               <td class="number" data-label="Transfers"><span>${count}</span></td>
               <td class="number" data-label="In"><span>${came !== '0' && money(came)}</span></td>
               <td class="number" data-label="Out"><span>${out !== '0' && money(out)}</span></td>
@@ -79,12 +79,12 @@ function digitsIn({ opening, closing, ledger, movements, bridge, decimals }: Acc
     ...(bridge?.lines ?? []).map((one) => one.atoms),
   ];
   const exact = atoms.flatMap((one) => (one === null ? [] : [formatUnits(BigInt(one), decimals ?? 0)]));
-  return digitsOf(exact, 0);
+  return digitsOf(exact, Math.min(2, decimals ?? 0));
 }
 
-/** A balance, in the last column of the table. `labelColumns`: those before it. */
-function line(label: string, value: Html, labelColumns = 1): Html {
-  return html`<tr class="sum">
+/** A balance, in the last column of the table. `labelColumns`: those before it; `isPart`: it is added to others. */
+function line(label: string, value: Html, labelColumns = 1, isPart = false): Html {
+  return html`<tr class="sum ${isPart && 'part'}">
     <td colspan="${labelColumns}" data-label=""><span>${label}</span></td>
     <td class="number" data-label=""><span>${value}</span></td>
   </tr>`;
@@ -103,7 +103,7 @@ function bridgeTable(
 ): Html {
   const { closing } = account;
   const optional = (label: string, atoms: string | null): Html | false =>
-    atoms !== null && atoms !== '0' && line(label, money(atoms));
+    atoms !== null && atoms !== '0' && line(label, money(atoms), 1, true);
   return html`<table class="statement">
       <caption>
         From the books to the chain
@@ -119,7 +119,7 @@ function bridgeTable(
         ${optional('Not confirmed yet', bridge.unconfirmed)} ${optional('In the treasury', bridge.treasury)}
         ${optional('At the opening', bridge.opening)}
         ${bridge.lines.map(({ reason, count, atoms }) =>
-          line(`${bridgeReasonTexts[reason] ?? words(reason)} (${count})`, money(atoms)),
+          line(`${bridgeReasonTexts[reason] ?? className(reason)} (${count})`, money(atoms), 1, true),
         )}
         ${closing.atoms !== null && line('So the chain has', money(closing.atoms))}
       </tbody>
@@ -129,7 +129,7 @@ function bridgeTable(
       ({ reason, count, items }) =>
         items.length > 0 &&
         html`<details>
-          <summary>${bridgeReasonTexts[reason] ?? words(reason)}: ${count}</summary>
+          <summary>${bridgeReasonTexts[reason] ?? className(reason)}: ${count}</summary>
           <ul class="rows">
             ${items.slice(0, mostItems).map((item) => html`<li>${bridgeItem(item, account)}</li>`)}
           </ul>
@@ -144,7 +144,7 @@ function tieOut({ not_explained: left }: Bridge, money: (atoms: string | null) =
       The node has no state of one of the ends, so whether anything is left cannot be said.
     </p>`;
   if (left === '0' && open > 0)
-    return html`<p class="notice warn">
+    return html`<p class="notice bad">
       These lines account for the whole difference, but ${open === 1 ? '1 break' : `${open} breaks`} of this
       report ${open === 1 ? 'is' : 'are'} not explained.
     </p>`;

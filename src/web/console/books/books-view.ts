@@ -85,6 +85,11 @@ export function openItemsText(items: number): string {
     : `${items} pending, owed back or in suspense`;
 }
 
+/** A class of a reconciliation as a title. */
+export function className(name: string): string {
+  return name === 'on_chain_without_event' ? 'money that no event explains' : words(name);
+}
+
 /** `amount_mismatch` as a person reads it. */
 export function words(code: string): string {
   return code.replaceAll('_', ' ');

@@ -33,6 +33,7 @@ import { networkName } from '../../pages/known-networks.ts';
 import {
   booksPath,
   booksView,
+  className,
   paymentLink,
   reportedAmount,
   transactionWithLink,
@@ -105,7 +106,7 @@ export function itemsTable(
     label: 'What',
     cell: ({ name, item }) =>
       more
-        ? html`<a href="${more(item).href}">${words(name)}</a>
+        ? html`<a href="${more(item).href}">${className(name)}</a>
             <span class="line hint">${breakTexts[name]}</span>`
         : html`${words(item.of)}`,
   };
@@ -149,7 +150,7 @@ function classText(as: string | undefined): string {
   return as === 'open' ? 'not explained any more' : words(as ?? '');
 }
 
-function amountIn(report: ReportJson, item: ItemFields, atoms: string | undefined): Html | undefined {
+export function amountIn(report: ReportJson, item: ItemFields, atoms: string | undefined): Html | undefined {
   const { network, asset } = item;
   const token = report.accounts.find((one) => one.network === network && one.asset === asset);
   return reportedAmount(atoms, token ?? { network, asset });
@@ -165,7 +166,7 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
   const mayAct = includesRole(visit.operator.role, 'finance');
   const differs = breakTexts[itemClass] ?? 'Ledger and chain differ.';
   const forms = html`<div class="grid pair">
-    ${recordForm(visit, found, stored.report, typed)} ${explainForm(visit, typed)}
+    ${recordForm(visit, found, stored.report, { typed, mistake })} ${explainForm(visit, typed)}
   </div>`;
   const body = html`${standingOf(said.at(-1), differs, mayAct)} ${mayAct && isOpen && forms}
     <section class="sheet">
@@ -184,7 +185,7 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
     }`;
   return booksView(visit.site, booksPath, `Break ${breakId.slice(0, 10)}`, body, {
     up: [`${booksPath}/reconciliations/${stored.id}`, `Reconciliation ${stored.id}`],
-    heading: `Break: ${words(itemClass)}`,
+    heading: `Break: ${className(itemClass)}`,
     beside: saidBadge(said),
     mistake,
   });
@@ -234,7 +235,7 @@ const breakTexts: Readonly<Record<string, string>> = {
 };
 
 /** The breaks that a record of a transfer puts right: what it may be. */
-const recordable: Readonly<Record<string, Parameters<typeof moneyForm>[2]['kinds']>> = {
+export const recordable: Readonly<Record<string, Parameters<typeof moneyForm>[2]['kinds']>> = {
   on_chain_without_event: came,
   foreign_use: ['sweep'],
 };
@@ -243,7 +244,7 @@ function recordForm(
   visit: OperatorVisit,
   { itemClass, item }: FoundBreak,
   { period }: ReportJson,
-  typed: URLSearchParams | undefined,
+  sent: Pick<Parameters<typeof moneyForm>[2], 'typed' | 'mistake'>,
 ): Html | undefined {
   const kinds = recordable[itemClass];
   const { network, transaction } = item;
@@ -251,7 +252,7 @@ function recordForm(
   return html`<section class="sheet">
     <h2>Record what it is</h2>
     <p>Then reconcile its period again, which ends the break.</p>
-    ${moneyForm(visit, pathOf(visit.params), { kinds, given: { network, transaction }, typed })}
+    ${moneyForm(visit, pathOf(visit.params), { kinds, given: { network, transaction }, ...sent })}
     ${reconcileAgain(visit, period)}
   </section>`;
 }

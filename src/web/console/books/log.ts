@@ -1,7 +1,6 @@
 import { readCheckpoint } from '../../../base/values/log/checkpoint.ts';
 import { html, type Html } from '../../../base/values/html.ts';
-import { noticeOf } from '../../pages/document.ts';
-import { badge, type Column, copyButton, count, empty, table, withThousands } from '../../pages/elements.ts';
+import { badge, type Column, copyButton, count, table, time, withThousands } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import {
   type AnchorState,
@@ -9,7 +8,7 @@ import {
   listAnchorNames,
   readAnchorState,
   readUnsealed,
-  type StoredHead,
+  type SealedHead,
 } from '../../../audit/store/log.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
 import { durationText } from '../words.ts';
@@ -32,11 +31,10 @@ async function logView({ site }: OperatorVisit): Promise<View> {
       site,
       logPath,
       'Log',
-      empty(
-        'The ledger is not sealed',
-        html`A later change of it cannot be noticed. An administrator turns sealing on by the table
-          <code>[log]</code> of the configuration.`,
-      ),
+      html`<p class="notice warn">
+        The ledger is not sealed: a later change of it cannot be noticed. Add the table <code>[log]</code> to
+        the configuration.
+      </p>`,
     );
   const { origin } = readCheckpoint(newest.note);
   const unsealed = await readUnsealed(pool, origin);
@@ -46,22 +44,25 @@ async function logView({ site }: OperatorVisit): Promise<View> {
   );
   const published =
     anchors.length === 0
-      ? 'No copy of it is kept outside this server yet: an administrator can set that up (an anchor).'
+      ? 'Keep a copy of the checkpoint elsewhere: with it anyone notices a later change. No anchor receives it.'
       : '';
+  const heads = await latestHeads(pool, origin, shownHeads);
+  const last = heads[0] && html`, last at ${time(heads[0].at)}`;
+  const size = withThousands(newest.size);
   const sealed =
     unsealed.count === 0
-      ? `All ${withThousands(newest.size)} events are sealed: a copy of the newest signed state shows any later change. ${published}`
-      : `${withThousands(newest.size)} events are sealed; the newest ${withThousands(unsealed.count)} are not yet. ${published}`;
-  const body = html`${noticeOf({ tone: anchors.length === 0 ? 'plain' : 'good', text: sealed })}
+      ? html`All ${size} events are sealed${last}.`
+      : html`${size} events are sealed${last}; the newest ${withThousands(unsealed.count)} are not yet.`;
+  const body = html`<p class="notice ${anchors.length === 0 ? '' : 'good'}">${sealed} ${published}</p>
     ${anchors.length > 0 && html`<section class="sheet">${table('Anchors', anchorColumns, anchors)}</section>`}
     <details class="sheet">
-      <summary>The newest signed state of ${origin}, as verifiers read it</summary>
+      <summary>The newest checkpoint of ${origin}, as verifiers read it</summary>
       <pre class="code" tabindex="0">${newest.note}</pre>
-      ${copyButton(newest.note, 'the signed state')}
+      ${copyButton(newest.note, 'the checkpoint')}
     </details>
     <details class="sheet">
-      <summary>The last signed states</summary>
-      ${table('Size of the log and root of its tree', headColumns, await latestHeads(pool, origin, shownHeads))}
+      <summary>The last checkpoints</summary>
+      ${table('Size of the log and root of its tree', headColumns, heads)}
     </details>`;
   return booksView(site, logPath, 'Log', body);
 }
@@ -77,7 +78,8 @@ function behindText({ behindEvents: events, behindMs: ms }: AnchorState): Html {
   return html`${count(events)} events, for ${durationText(ms)}`;
 }
 
-const headColumns: Column<StoredHead>[] = [
+const headColumns: Column<SealedHead>[] = [
+  { label: 'Sealed at', cell: ({ at }) => time(at) },
   { label: 'Events', cell: ({ size }) => count(size) },
   { label: 'Root', cell: ({ root }) => html`<code class="hash">${root.toString('base64')}</code>` },
 ];

@@ -10,7 +10,8 @@ import type { Console, OperatorVisit } from '../visit.ts';
 import { moneyAction, moneyForm, moneyKinds } from './record-money.ts';
 import { findLastReconciliation } from '../../../audit/store/reconciliations.ts';
 import { booksPath, booksView, moneyPath, words } from './books-view.ts';
-import { countOpenBreaks } from './stored-report.ts';
+import { amountIn, recordable } from './breaks.ts';
+import { breaksIn, openBreaksOf, openItemsOf, readReport } from './stored-report.ts';
 
 type Sweep = EventOf<'operator_sweep_recorded'>;
 type Transfer = EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>;
@@ -28,8 +29,9 @@ async function moneyView(visit: OperatorVisit, mistake?: string, typed?: URLSear
   const { pool } = site.ledger;
   const [sweeps, transfers] = [await listSweeps(pool, shownRows), await listTransfers(pool, shownRows)];
   const isNone = sweeps.length + transfers.length === 0;
-  const body = html`${await unmatchedNotice(visit)}
-  ${includesRole(visit.operator.role, 'finance') && recordForm(visit, typed)}
+  const recorded = new Set([...sweeps, ...transfers].map(({ data }) => data.transaction));
+  const body = html`${await unmatchedNotice(visit, recorded)}
+  ${includesRole(visit.operator.role, 'finance') && recordForm(visit, typed, mistake)}
   ${sweeps.length > 0 && tableSheet('Sweeps, the newest first', sweepColumns, sweeps)}
   ${transfers.length > 0 && tableSheet('Other transfers, the newest first', transferColumns, transfers)}
   ${isNone && empty('No sweep or other transfer is recorded', 'Those that finance records are listed here.')}
@@ -37,29 +39,48 @@ async function moneyView(visit: OperatorVisit, mistake?: string, typed?: URLSear
   return booksView(site, moneyPath, 'Sweeps and other transfers', body, { mistake });
 }
 
-/** Whether money moved that is recorded nowhere, as far as the last reconciliation knows. */
-async function unmatchedNotice({ site }: OperatorVisit): Promise<Html> {
-  const last = await findLastReconciliation(site.ledger.pool);
-  if (!last)
+/** Whether money moved that is recorded nowhere, as far as the last reconciliation knows. `recorded`: the newest transactions that are. */
+async function unmatchedNotice({ site }: OperatorVisit, recorded: ReadonlySet<string>): Promise<Html> {
+  const { pool } = site.ledger;
+  const last = await findLastReconciliation(pool);
+  const found = last && (await readReport(pool, last.id));
+  if (!last || !found)
     return html`<p class="notice">
       No <a href="${booksPath}">reconciliation</a> was made, so it is not known whether a sweep or another
       transfer has to be recorded.
     </p>`;
   const report = html`<a href="${booksPath}/reconciliations/${last.id}">The last reconciliation</a>, up to
     ${time(new Date(last.to))},`;
-  const open = await countOpenBreaks(site.ledger.pool, last.id);
-  return open === 0
+  const all = await openBreaksOf(pool, found);
+  const open = (await openItemsOf(pool, breaksIn(found))).filter(
+    ({ name, item }) => recordable[name] && !recorded.has(item.transaction ?? ''),
+  );
+  const [first] = open;
+  if (first && all === 1) {
+    const { name, item } = first;
+    return html`<p class="notice bad">
+      ${amountIn(found, item, item.chain_amount)} ${name === 'foreign_use' ? 'left' : 'came in'} and is not
+      recorded:
+      <a href="${booksPath}/reconciliations/${last.id}/breaks/${item.break_id ?? ''}">record it</a>.
+    </p>`;
+  }
+  if (first)
+    return html`<p class="notice bad">
+      ${report} found ${open.length === 1 ? '1 transfer that is' : `${open.length} transfers that are`} not
+      recorded. Record each on the page of its break.
+    </p>`;
+  return all === 0
     ? html`<p class="notice good">${report} leaves no transfer to record.</p>`
     : html`<p class="notice warn">
-        ${report} has ${open === 1 ? '1 break that is' : `${open} breaks that are`} not explained. If a
-        transfer was not recorded, record it here or on the page of the break.
+        ${report} has ${all === 1 ? '1 break that is' : `${all} breaks that are`} not explained. Transfers
+        recorded since then are matched by the next one.
       </p>`;
 }
 
-function recordForm(visit: OperatorVisit, typed: URLSearchParams | undefined): Html {
+function recordForm(visit: OperatorVisit, typed: URLSearchParams | undefined, mistake?: string): Html {
   return html`<section class="sheet">
     <h2>Record a sweep, or another transfer</h2>
-    ${moneyForm(visit, moneyPath, { kinds: moneyKinds, typed })}
+    ${moneyForm(visit, moneyPath, { kinds: moneyKinds, typed, mistake, any: 'choose' })}
   </section>`;
 }
 

@@ -1,6 +1,6 @@
 import { tableSheet } from '../tables.ts';
 import { BooksError } from '../../../audit/rules/bookkeeping/books-error.ts';
-import { bookFormats } from '../../../base/values/format.ts';
+import { type BookFormat, bookFormats } from '../../../base/values/format.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import type { ClosedPeriod } from '../../../finance/rules/periods/periods.ts';
 import { leavesUnexplained, type ReportJson } from '../../../finance/rules/reconcile/report.ts';
@@ -177,7 +177,10 @@ async function listView(visit: OperatorVisit): Promise<View> {
   ];
   const body =
     periods.all.length === 0
-      ? empty('No period is closed', 'A period is closed on the page of its reconciliation.')
+      ? empty(
+          'No period is closed',
+          html`A period is closed on the page of its <a href="${booksPath}">reconciliation</a>.`,
+        )
       : html`${waitingNotice(visit, periods.all)}
         ${tableSheet('Closed, the latest first', columns, periods.all.toReversed())}`;
   return booksView(site, periodsPath, 'Periods', body);
@@ -240,7 +243,7 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
           ${run !== undefined && breaks > 0 && html`<a href="${run}">See them</a>`}`,
         ],
         ['Open items', openItemsText(open)],
-        ['Head of the log', html`${count(head.size)} events of ${head.origin}`],
+        ['Log when closed', html`${count(head.size)} events of ${head.origin}`],
         ['SHA-256 of the report', shortId(plainHex(data.report_sha256), 'the hash of the report')],
       ])}
     </section>
@@ -312,6 +315,15 @@ async function balancesOfReport({ site }: OperatorVisit, text: string): Promise<
   return balancesOf(report, await openBreaksOf(site.ledger.pool, report));
 }
 
+const formatTexts: Readonly<Record<BookFormat, string>> = {
+  csv: 'Spreadsheet (CSV)',
+  parquet: 'Data analysis (Parquet)',
+  beancount: 'Beancount',
+  hledger: 'hledger',
+  summary: 'Summary (text)',
+  'summary-page': 'Summary (page)',
+};
+
 /** A link to each export of a period. */
 function downloads({ fromMs, toMs, zone = utc }: Period): Html {
   const query = { from: String(fromMs), to: String(toMs), zone: zone.name };
@@ -319,7 +331,7 @@ function downloads({ fromMs, toMs, zone = utc }: Period): Html {
     ${bookFormats.map(
       (format) =>
         html`<a class="button plain" href="${pathWith(`${booksPath}/exports/${format}`, query)}"
-          >${format}</a
+          >${formatTexts[format]}</a
         >`,
     )}
   </p>`;

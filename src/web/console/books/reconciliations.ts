@@ -18,7 +18,7 @@ import { exportsAndClose } from './periods.ts';
 import { breakPages, itemsTable } from './breaks.ts';
 import { booksPath, booksView, breaksText, openItemsText, words } from './books-view.ts';
 import { reconcileAction, reconcileAgain, reconcileForm, runNotice } from './make-reconciliation.ts';
-import { openBreaksOf, readReport, reportOf, type StoredReport } from './stored-report.ts';
+import { breaksIn, openBreaksOf, readReport, reportOf, type StoredReport } from './stored-report.ts';
 
 const shownRows = 50;
 /** Open items of a class that are shown; the report has more. */
@@ -54,12 +54,17 @@ async function listView(visit: OperatorVisit, mistake?: string, typed?: URLSearc
   ${mistake === undefined && (await runNotice(site, shown[0]))}
   ${
     shown.length === 0
-      ? empty(
-          'No reconciliation was made yet',
-          html`So it is not known whether the ledger and the chains agree.
-            ${mayMake ? 'The form below compares them for a period, as the command' : 'They are compared for a period by the command'}
-            <code>tollbook reconcile</code>${mayMake && ' does'}. The report is listed here.`,
-        )
+      ? !site.jobs
+        ? empty(
+            'Nothing to reconcile',
+            'Payments for jobs are compared with a chain, and this gateway sells no jobs.',
+          )
+        : empty(
+            'No reconciliation was made yet',
+            html`So it is not known whether the ledger and the chains agree.
+              ${mayMake ? 'The form below compares them for a period, as the command' : 'They are compared for a period by the command'}
+              <code>tollbook reconcile</code>${mayMake && ' does'}. The report is listed here.`,
+          )
       : tableSheet('Stored reports', columns, shown)
   }
   ${
@@ -177,11 +182,7 @@ function networkFact(network: ReportJson['networks'][number]): [Shown, Shown] {
 
 /** The breaks, the unexplained ones first. */
 async function breaksOf(visit: OperatorVisit, { id, report }: StoredReport): Promise<Html> {
-  const all = allClasses.flatMap((name) =>
-    report.classes[name]?.kind === 'break'
-      ? (report.classes[name].items.map((item) => ({ name, item })) ?? [])
-      : [],
-  );
+  const all = breaksIn(report);
   const counted = allClasses.reduce((sum, name) => sum + countOfBreaks(report.classes[name]), 0);
   if (counted === 0) return html``;
   const sorted = all.toSorted(

@@ -27,7 +27,7 @@ const sweepMistakes: Readonly<Record<SweepRefusal, string>> = {
   ...chainMistakes,
   no_sweep: 'This transaction transfers nothing from an address that receives payments.',
   refund_due:
-    'It is to a payer to whom at least as much is due as a refund: record it on the page of that refund, or say below that it is not one.',
+    'It is to a payer to whom at least as much is due as a refund: record it on the page of that refund, or tick below that it is not one.',
   transfer_claimed: 'All its transfers are already recorded for another purpose.',
 };
 
@@ -135,9 +135,17 @@ interface MoneyForm {
   /** What the page knows of the transfer already. */
   readonly given?: Record<'network' | 'transaction', string>;
   readonly typed: URLSearchParams | undefined;
+  /** Why nothing was recorded of what was typed. */
+  readonly mistake?: string | undefined;
+  /** The first choice, which is none. */
+  readonly any?: string;
 }
 
-export function moneyForm(visit: OperatorVisit, page: string, { kinds, given, typed }: MoneyForm): Html {
+export function moneyForm(
+  visit: OperatorVisit,
+  page: string,
+  { kinds, given, typed, ...more }: MoneyForm,
+): Html {
   const networks = networksOf(visit);
   const value = (name: string): string | null | undefined => typed?.get(name);
   const texts = Object.fromEntries(networks.map((network) => [network, networkText(network)]));
@@ -151,17 +159,18 @@ export function moneyForm(visit: OperatorVisit, page: string, { kinds, given, ty
           label: 'Transaction',
           name: 'transaction',
           value: value('transaction'),
-          hint: 'The gateway asks the chain: it must be final.',
+          hint: '0x and 64 digits. Its block must be final.',
         }),
       ];
   // the stylesheet shows what the chosen kind needs
-  const ofSweep = html`<div class="choices one field of-sweep">
-    <label
-      ><input type="checkbox" name="no_refund" value="yes" />
-      <span>This is not the refund that is due to its recipient</span></label
-    >
-    <span class="hint">Tick it only if the gateway says that this much or more is due to the recipient.</span>
-  </div>`;
+  const ofSweep =
+    more.mistake?.startsWith(sweepMistakes.refund_due) === true &&
+    html`<div class="choices one field of-sweep">
+      <label
+        ><input type="checkbox" name="no_refund" value="yes" />
+        <span>This is not the refund that is due to its recipient</span></label
+      >
+    </div>`;
   const ofTransfer = html`<div class="of-returned">
       ${field({
         ...hash,
@@ -188,7 +197,7 @@ export function moneyForm(visit: OperatorVisit, page: string, { kinds, given, ty
     visit,
     `${page}/record`,
     html`${where}
-      ${selectField({ label: 'What it is', name: 'what', values: kinds, value: value('what'), texts: kindTexts })}
+      ${selectField({ label: 'What it is', name: 'what', values: kinds, value: value('what'), texts: kindTexts, ...(more.any !== undefined && { any: more.any }) })}
       ${kinds.some((kind) => kind !== 'sweep') && ofTransfer} ${kinds.includes('sweep') && ofSweep}
       <button data-confirm="Press again: record it">Record the transfer</button>`,
   );

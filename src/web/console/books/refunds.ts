@@ -42,7 +42,7 @@ async function listView({ site, query }: OperatorVisit): Promise<View> {
   ];
   const many = `${rows.length} refunds${next === undefined ? '' : ' or more'} are due: open each to send it.`;
   const toSend = rows.length === 1 && next === undefined ? '1 refund is due: open it to send it.' : many;
-  const body = html`${rows.length > 0 && after === 0 && noticeOf({ tone: 'warn', text: toSend })}
+  const body = html`${rows.length > 0 && after === 0 && noticeOf({ tone: 'bad', text: toSend })}
   ${changed.length > 0 && noticeOf({ tone: 'bad', text: changedText(changed) })}
   ${contradicted.length > 0 && noticeOf({ tone: 'bad', text: contradictedText(contradicted) })}
   ${

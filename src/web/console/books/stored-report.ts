@@ -35,10 +35,24 @@ export async function openBreaksOf(
   pool: pg.Pool,
   report: Pick<ReportJson, 'classes' | 'breaks'>,
 ): Promise<number> {
-  const ids = Object.values(report.classes ?? {}).flatMap((found) =>
-    found?.kind === 'break' ? found.items.flatMap((item) => item.break_id ?? []) : [],
+  const all = breaksIn(report);
+  const open = await openItemsOf(pool, all);
+  return report.breaks - (all.length - open.length);
+}
+
+/** The breaks that a report lists, each with the name of its class. */
+export function breaksIn({ classes }: Pick<ReportJson, 'classes'>) {
+  return Object.entries(classes ?? {}).flatMap(([name, found]) =>
+    found?.kind === 'break' ? found.items.map((item) => ({ name, item })) : [],
   );
+}
+
+/** Of breaks, those without an explanation until now. */
+export async function openItemsOf(
+  pool: pg.Pool,
+  breaks: ReturnType<typeof breaksIn>,
+): Promise<ReturnType<typeof breaksIn>> {
+  const ids = breaks.flatMap(({ item }) => item.break_id ?? []);
   const explanations = await readExplanations(pool, ids);
-  const explained = ids.filter((breakId) => !isSaidOpen(explanations.get(breakId)));
-  return report.breaks - explained.length;
+  return breaks.filter(({ item }) => isSaidOpen(explanations.get(item.break_id ?? '')));
 }

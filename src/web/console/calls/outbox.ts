@@ -5,6 +5,7 @@ import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { runnerName } from '../../../base/values/runner-name.ts';
 import { badge, type Column, empty, time, selectField } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
+import { groupDeadLetters } from '../../../calls/use-cases/dead-letters.ts';
 import { listOutbox, type OutboxCall, type OutboxPlace, outboxPlaces } from '../../../calls/store/outbox.ts';
 import { sectionView } from '../layout.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
@@ -40,17 +41,21 @@ async function outboxView(visit: OperatorVisit): Promise<View> {
   };
   const isChosen = Object.values(filters).some((value) => value !== undefined && value !== '');
   const notices = await waitingNotices(context);
+  const lost =
+    shown.length > 0 || isChosen ? undefined : await groupDeadLetters(context.db, { isRefunded: false }, 0);
+  const dead = lost ? lost.groups.reduce((sum, group) => sum + group.calls, lost.others) : 0;
   // an empty list says itself that no call waits
   const isSaid = shown.length > 0 || notices.isTrouble;
-  const body = html`${isSaid && notices.said} ${filterForm(query, context)}
+  const body = html`${isSaid && notices.said} ${(isChosen || shown.length > 0) && filterForm(query, context)}
   ${
     shown.length === 0
       ? empty(
           isChosen ? 'No such call' : 'No call is open',
           isChosen
             ? 'Choose another state or another runner.'
-            : html`No call waits for a runner, and none is with one. Those that were not delivered are among
-                the <a href="/console/calls/dead">dead letters</a>.`,
+            : html`No call waits for a runner, and none is with one.
+                ${dead > 0 && html`${dead === 1 ? '1 call was' : `${dead} calls were`} not delivered: <a href="/console/calls/dead">dead letters</a>. `}Those
+                that ended are among the <a href="/console/payments">payments</a>.`,
         )
       : tableSheet('Calls that have not ended, the oldest first', columns(visit), shown)
   }

@@ -39,15 +39,17 @@ async function chatView(visit: OperatorVisit): Promise<View> {
 
 /** Whether this process gets answers for every model. */
 function upstreamsNotice({ models, health }: ChatContext): Html | false {
-  const failing = [...models.values()].filter(({ targets }) =>
-    targets.every(({ upstream, model }) => health.circuitOf({ name: upstream, model }) === 'open'),
-  );
+  const fails = ({ upstream, model }: ModelConfig['targets'][number]): boolean =>
+    health.circuitOf({ name: upstream, model }) === 'open';
+  const all = [...models.values()];
+  const failing = all.filter(({ targets }) => targets.every(fails));
   if (models.size === 0) return false;
   return failing.length === 0
-    ? noticeOf({
-        tone: 'good',
-        text: 'Every model has an upstream that can be tried.',
-      })
+    ? noticeOf(
+        all.some(({ targets }) => targets.some(fails))
+          ? { tone: 'warn', text: 'An upstream fails; every model has another one.' }
+          : { tone: 'good', text: 'No upstream fails at present.' },
+      )
     : noticeOf({
         tone: 'bad',
         text: `No upstream answers for ${failing.map(({ name }) => name).join(', ')}.`,
@@ -65,7 +67,7 @@ function columnsFor({ health, settings }: ChatContext): Column<ModelConfig>[] {
       cell: ({ targets }) =>
         targets.map(({ upstream, model }) => {
           const circuit = health.circuitOf({ name: upstream, model });
-          const text = circuit === 'closed' ? 'answers' : circuit === 'open' ? 'fails' : 'tried again';
+          const text = circuit === 'closed' ? 'no failures' : circuit === 'open' ? 'fails' : 'tried again';
           return html`<span class="line">${upstream} ${badge(text, circuitTones[circuit])}</span>`;
         }),
     },

@@ -1,5 +1,4 @@
 import { cursorOf, tableSheet } from '../tables.ts';
-import { formatUnits } from 'viem/utils';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import type { EventData, RecordedEvent } from '../../../ledger/rules/event.ts';
 import { type JobPrice, jobPriceText } from '../../../base/values/amount.ts';
@@ -9,7 +8,7 @@ import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { badge, type Column, count, digitsOf, shortId, time } from '../../pages/elements.ts';
+import { badge, type Column, count, shortId, time } from '../../pages/elements.ts';
 import { ageText } from '../../../base/values/age-text.ts';
 import type { View } from '../../pages/visit.ts';
 import { readLatestEvents } from '../../../ledger/store/streams.ts';
@@ -51,7 +50,7 @@ async function jobsView(visit: OperatorVisit, dryRun?: Html): Promise<View> {
   const shown = jobs.slice(from, from + shownJobs);
   const place = (at: number): string => pathWith(path, { from: at <= 0 ? undefined : String(at + 1) });
   const body = html`${dryRun} ${soldNotice(context, jobs)} ${await previewSheet(visit.site, context)}
-    ${tableSheet('Jobs', columnsFor(visit.site, context, shown), shown, { none: ['Jobs', 'No job has a price.'] })}
+    ${tableSheet('Jobs', columnsFor(visit.site, context), shown, { none: ['Jobs', 'No job has a price.'] })}
     <p class="actions">
       ${from > 0 && html`<a class="button plain" href="${place(from - shownJobs)}">Those before</a>`}
       ${from + shownJobs < jobs.length && html`<a class="button plain" href="${place(from + shownJobs)}">The next ones</a>`}
@@ -79,12 +78,8 @@ function soldNotice(context: JobsContext, jobs: readonly Job[]): Html | undefine
   return noticeOf({ tone: sold === jobs.length ? 'good' : 'plain', text });
 }
 
-function columnsFor(site: ConsoleSite, context: JobsContext, shown: readonly Job[]): Column<Job>[] {
+function columnsFor(site: ConsoleSite, context: JobsContext): Column<Job>[] {
   const { settings } = context;
-  const digits = digitsOf(
-    shown.flatMap(({ options }) => options.map(({ amount, decimals }) => formatUnits(amount, decimals))),
-    0,
-  );
   return [
     { label: 'Job', cell: (job) => jobName(site, job) },
     {
@@ -102,7 +97,7 @@ function columnsFor(site: ConsoleSite, context: JobsContext, shown: readonly Job
           : options.map(
               (option) =>
                 html`<span class="line"
-                  >${priced && 'at most '}${tokenAmount(option.amount, option, digits)}
+                  >${priced && 'at most '}${tokenAmount(option.amount, option)}
                   <span class="hint">on ${networkName(option.network)}</span></span
                 >`,
             ),

@@ -22,26 +22,26 @@ export const overviewSection: Section = {
   },
 };
 
-async function overviewView({ site }: OperatorVisit): Promise<View> {
+async function overviewView({ site, operator }: OperatorVisit): Promise<View> {
   const { needs, figures, charts } = await readLive(site);
   const body = html`<p class="notice warn" role="status" data-changed hidden>
       What needs a person has changed. <a href="${path}">Show it</a>
     </p>
-    ${needsSheet(needs)} ${figuresOf(figures)}
+    ${needsSheet(needs, operator.role === 'viewer' ? 'a person' : 'you')} ${figuresOf(figures)}
     <div data-charts="${drawingOf(charts)}">${charts}</div>
     <p class="hint" data-live-state>State at ${figure(figures, 'at')}</p>`;
   return { kind: 'view', title: 'Overview', section: path, scripts: ['overview.js'], body };
 }
 
 /** The first thing on the page: whether anything has to be done now, and where. */
-function needsSheet(needs: readonly Need[]): Html {
+function needsSheet(needs: readonly Need[], whom: string): Html {
   if (needs.length === 0)
     return html`<div class="notice good" data-needs="">
       <h1>Nothing needs you</h1>
       <p>No settlement is unknown, no refund or failed call waits for a decision, and no alert is active.</p>
     </div>`;
   return html`<section class="sheet" data-needs="${needsKey(needs)}">
-    <h1>${needs.length === 1 ? '1 thing needs you' : `${needs.length} things need you`}</h1>
+    <h1>${needs.length === 1 ? '1 thing needs' : `${needs.length} things need`} ${whom}</h1>
     <ul class="rows">
       ${needs.map(
         ({ title, text, since, path: to }) =>

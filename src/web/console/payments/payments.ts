@@ -11,6 +11,8 @@ import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import type { Answer, View } from '../../pages/visit.ts';
 import { findStreamOfCall, searchPayments } from '../../../payments/store/payment-search.ts';
 import { type ListedPayment, listLatestPayments } from '../../../ledger/store/payments.ts';
+import { listRefundsDue } from '../../../payments/store/refunds.ts';
+import { refundsPath } from '../books/books-view.ts';
 import { findClaim, readStream } from '../../../ledger/store/streams.ts';
 import { paymentIdClaim } from '../../../payments/store/claims.ts';
 import { sectionView } from '../layout.ts';
@@ -100,11 +102,13 @@ function chosenOf({ query }: OperatorVisit): Record<string, string | undefined> 
   );
 }
 
-function listView(visit: OperatorVisit, { shown: rows, next }: Shown): View {
+async function listView(visit: OperatorVisit, { shown: rows, next }: Shown): Promise<View> {
   const chosen = chosenOf(visit);
   const isFiltered = Object.values(chosen).some((value) => value !== undefined && value !== '');
   const csv = pathWith(`${path}.csv`, { ...chosen, before: visit.query.get('before') ?? undefined });
-  const body = html`${searchForm(visit)}
+  const due = (await listRefundsDue(visit.site.ledger.pool, 0, shownRows)).rows.length;
+  const body = html`${due > 0 && html`<p class="notice bad"><a href="${refundsPath}">${due === 1 ? '1 refund is' : `${due < shownRows ? due : `${shownRows} or more`} refunds are`} due</a>.</p>`}
+  ${searchForm(visit)}
   ${
     rows.length === 0
       ? empty(

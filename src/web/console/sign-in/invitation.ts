@@ -116,7 +116,9 @@ function accountParts(visit: AnyVisit, { email }: Invitation, token: string): Ht
     }
     ${providerButtons(visit, here, '/console/sign-in/provider')}
     <p>
-      <a class="button plain wide" href="${pathWith('/console/sign-in', { next: here, email })}">Sign in</a>
+      <a class="button plain wide" href="${pathWith('/console/sign-in', { next: here, email })}"
+        >Sign in, if you have an account</a
+      >
     </p>
     ${
       identity.mailer &&
