@@ -108,7 +108,7 @@ describe("a quote's digest", () => {
 
   const otherTerms: SettlementOption = {
     network: 'eip155:8453',
-    transferMethod: 'permit2' as 'eip3009',
+    transferMethod: 'permit2',
     asset: bytesOf('a2', 20),
     symbol: 'EURC',
     decimals: 7,

@@ -19,7 +19,7 @@ import { atHash, findUseBlock, isNonceUsedCall } from './use-block.ts';
 
 /**
  * The on-chain half of `exact` over Permit2: the bitmap of nonces, the token's transfers, and the calldata that says which of them belongs
- * to which nonce. Why so: docs/decisions/0032-evidence-of-permit2.md.
+ * to which nonce. Why so: docs/decisions/0033-evidence-of-permit2.md.
  */
 export const permit2: ChainScheme = {
   isUsedCall: (expected, at) => isNonceUsedCall(expected, at),
