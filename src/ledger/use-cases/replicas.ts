@@ -250,6 +250,7 @@ class Replica implements LedgerReader {
 
   /** Undefined if it failed, took too long or was found not to be fit meanwhile. */
   async answer<T>(limitMs: number, read: () => Promise<T>): Promise<{ readonly value: T } | undefined> {
+    if (this.#lost.signal.aborted) return undefined;
     try {
       const value = await unlessAborted(this.#lost.signal, within(limitMs, read()));
       if (value !== late) {
