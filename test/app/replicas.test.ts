@@ -149,6 +149,16 @@ test('a replica that is down causes an alert and no error, and is resolved once 
     expect(answers.map(({ status }) => status)).toEqual([200, 200]);
   };
   await reads();
+  const metrics = async (): Promise<string> =>
+    (await gateway.get('/metrics', { authorization: `Bearer ${metricsToken}` })).text;
+  const answered = async (): Promise<number> =>
+    Number(/tollbook_replica_reads_total\{[^}]*outcome="answered"\} (\d+)/.exec(await metrics())?.[1]);
+  // receipts are among what it answers
+  const before = await answered();
+  await eventually(async () => {
+    await gateway.get(path, bearer);
+    expect(await answered()).toBeGreaterThan(before);
+  });
   const told = (status: string): boolean =>
     webhook.deliveries.some(({ body }) => {
       const alert = JSON.parse(String(body));
@@ -161,9 +171,7 @@ test('a replica that is down causes an alert and no error, and is resolved once 
   });
   const { status, server } = await statusOf(gateway, operator);
   expect([status, server]).toMatchObject(['degraded', { ok: false, detail: /cannot be reached/ }]);
-  expect((await gateway.get('/metrics', { authorization: `Bearer ${metricsToken}` })).text).toMatch(
-    /tollbook_replica_used\{replica="[^"]+"\} 0/,
-  );
+  expect(await metrics()).toMatch(/tollbook_replica_used\{replica="[^"]+"\} 0/);
   await replica.start();
   await eventually(() => expect(told('resolved')).toBe(true));
   await reads();

@@ -298,7 +298,7 @@ class Replica implements LedgerReader {
     const isFit = this.#state.kind === 'fit';
     if (isFit && this.#lost.signal.aborted) this.#lost = new AbortController();
     if (!isFit) this.#lost.abort();
-    if (was.kind === this.#state.kind) return;
+    if (faultOf(was) === faultOf(this.#state)) return;
     const replica = this.#name;
     if (this.#state.kind === 'fit') this.#log.info({ replica }, 'a replica answers reads');
     else
@@ -321,6 +321,10 @@ class Replica implements LedgerReader {
       return unfit('unknown', 'the primary does not answer, so it is not known how far it is behind');
     }
   }
+}
+
+function faultOf(state: ReplicaState): string | undefined {
+  return state.kind === 'unfit' ? state.fault : undefined;
 }
 
 function whyUnread(error: unknown): ReplicaState {

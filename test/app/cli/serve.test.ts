@@ -277,6 +277,23 @@ test('what keeps a gateway from starting is a sentence that says what to do', as
   );
 });
 
+test('a mistake in REPLICA_URL ends the start; a server that is no replica does not, and the log says why it is not used', async () => {
+  const database = await createDatabase();
+  const file = configFile(await startTestRunner(() => done));
+  const args = ['serve', '--config', file];
+  const env = { ...secrets, DATABASE_URL: database.url };
+  const { code, stdout, stderr } = await tollbook(args, { ...env, REPLICA_URL: 'mysql://u:hush@one,two/x' });
+  expect([code, stderr]).toEqual([78, expect.stringContaining('REPLICA_URL: is not a PostgreSQL URL')]);
+  expect(stdout + stderr).not.toContain('hush');
+  // the primary itself takes writes
+  const program = startTollbook(args, { ...env, REPLICA_URL: database.url });
+  const [, url = ''] = await program.says(
+    /it is no standby[^\n]*"msg":"a replica is not used: the primary answers"[^]*"url":"([^"]+)","msg":"listening"/,
+  );
+  const stats = await fetch(`${url}/x402/stats`);
+  expect([stats.status, stats.headers.get('tollbook-as-of')]).toEqual([200, expect.stringMatching(/^\d+$/)]);
+});
+
 test('the operator requeues dead letters by service, reason and time, and gives one up: its refund is due', async () => {
   const database = await createDatabase();
   const env = { DATABASE_URL: database.url };
