@@ -97,8 +97,8 @@ async function startParts(
   const parityContract = await deployRegistry(chain);
   const prepaid = await deployPrepaidContract(chain, tokens.token);
   await deployCheckpointAnchor(chain);
-  const walletFactory = await deployWalletFactory(chain);
   const plainToken = await deployPlainToken(chain);
+  const walletFactory = await deployWalletFactory(chain);
   const facilitator = await startAt('facilitator', ports, (port) =>
     startFacilitator({ ...settlingOn(chain), walletFactories: [walletFactory], port }),
   );

@@ -19,7 +19,7 @@ export const devnetTokens = [
 ] as const satisfies readonly TokenIdentity[];
 
 /** The devnet's token without EIP-3009, which is paid with by Permit2. */
-export const devnetPlainToken: TokenIdentity = {
+const devnetPlainToken: TokenIdentity = {
   name: 'Plain Dollar',
   symbol: 'PUSD',
   version: '1',
