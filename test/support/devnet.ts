@@ -4,13 +4,15 @@ import path from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
 import { type Chain, startChain } from '../../src/devnet/chain.ts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { deployCheckpointAnchor } from '../../src/devnet/checkpoint-anchor.ts';
+import { deployPrepaidContract } from '../../src/devnet/prepaid-contract.ts';
 import { startFacilitator } from '../../src/devnet/facilitator.ts';
 import { deployRegistry } from '../../src/devnet/registry.ts';
-import { balanceOf, deployTokens, mint } from '../../src/devnet/token.ts';
+import { balanceOf, deployPlainToken, deployTokens, mint } from '../../src/devnet/token.ts';
 import type { Address } from '../../src/base/values/primitives.ts';
 import { metered } from './meter.ts';
 
-/** A chain with tokens and a real facilitator, for all tests of one file. */
+/** A chain with the devnet's contracts and a real facilitator, for all tests of one file. */
 export interface TestChain {
   readonly rpcUrl: string;
   readonly facilitatorUrl: string;
@@ -35,6 +37,10 @@ export function useChain(): TestChain {
       chain = await startChain({ port: 0 });
       tokens = await deployTokens(chain);
       registry = await deployRegistry(chain);
+      // in the devnet's order, because addresses follow from it
+      await deployPrepaidContract(chain, tokens.token);
+      await deployCheckpointAnchor(chain);
+      await deployPlainToken(chain);
       facilitator = await startFacilitator({
         rpcUrl: chain.url,
         chainId: chain.chainId,
