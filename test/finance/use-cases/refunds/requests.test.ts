@@ -194,10 +194,11 @@ test('a call whose attempts fail is given up by the grant of its refund, and sta
   const again = await decideRequest(ledger, { kind: 'grant', quoteDigest: declined.digest, operator: 'ada' });
   expect(again).toEqual({ kind: 'refused', code: 'not_requested' });
   expect((await ask(declined.digest)).json.refund_request).toMatchObject({ state: 'declined' });
-  const { rows } = await listRefundsDue(database.pool, 0, 10);
-  expect(rows.map(({ quote_digest, why: due, requested }) => [quote_digest, due, requested?.reason])).toEqual(
-    [[granted.digest, 'dead_lettered', words]],
-  );
+  await eventually(async () => {
+    const { rows } = await listRefundsDue(database.pool, 0, 10);
+    const due = rows.map((row) => [row.quote_digest, row.why, row.requested?.reason]);
+    expect(due).toEqual([[granted.digest, 'dead_lettered', words]]);
+  });
   await sound();
 });
 
