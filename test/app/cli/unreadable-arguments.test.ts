@@ -194,6 +194,7 @@ const unreadable: Readonly<Record<string, readonly string[]>> = {
   "'LINE'": [''],
   TYPE: [''],
   ROLE: ['root', ''],
+  SCHEME: ['upto', ''],
   SCOPE: ['everything', ''],
   CLASS: ['x', ''],
   PURPOSE: ['x', ''],

@@ -42,6 +42,7 @@ describe('the configurations in config/', () => {
     ).toEqual([
       ['USDC', { numerator: 320_000n, scale: 2 }, 200],
       ['EURC', { numerator: 295_000n, scale: 2 }, 200],
+      ['PUSD', { numerator: 320_000n, scale: 2 }, 200],
     ]);
     expect([...(config.jobs?.jobPrices ?? [])]).toEqual([
       ['1/0', { wei: 1_000_000_000_000_000n, inUsd: false }],

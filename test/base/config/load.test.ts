@@ -65,7 +65,7 @@ asset = "0x12"
 symbol = "USDC"
 decimals = 6.0
 pay_to = "0x70997970C51812dc3A010C7d01b50e0d17dc79C9"
-transfer_method = "permit2"
+transfer_method = "erc7710"
 eip712_name = "USD Coin"
 
 [[job_policies]]
@@ -92,7 +92,7 @@ max_body_byte = 5
       '12 accepted_tokens[0].asset: is not an address (0x and 40 hex digits)',
       '14 accepted_tokens[0].decimals: must be a whole number from 0 to 36',
       '15 accepted_tokens[0].pay_to: does not satisfy its checksum (EIP-55): look for a mistyped digit',
-      '16 accepted_tokens[0].transfer_method: must be "eip3009"',
+      '16 accepted_tokens[0].transfer_method: must be "eip3009" or "permit2"',
       '19 job_policies[0].auth_mode: is missing: restricted_paid needs it',
       '19 job_policies[0].net_rpc_url: is missing: restricted_paid needs it',
       '19 job_policies[0].net_contract: is missing: restricted_paid needs it',

@@ -193,7 +193,14 @@ test('a client of version 1 that no option is for reads that it needs version 2;
   if (!answer) throw new Error('no sample');
   const on = (network: Caip2) => ({
     ...answer,
-    quote: { ...answer.quote, options: answer.quote.options.map((option) => ({ ...option, network })) },
+    quote: {
+      ...answer.quote,
+      options: answer.quote.options.map((option) => ({
+        ...option,
+        network,
+        transferMethod: 'eip3009' as const,
+      })),
+    },
   });
   const unnamed = paymentRequiredText(context, on('eip155:31337'));
   expect(JSON.parse(unnamed.body)).toMatchObject({

@@ -3,6 +3,8 @@ import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { decodePaymentResponseHeader } from '@x402/fetch';
 import axios from 'axios';
 import { expect, test } from 'vitest';
+import { devnetKeys } from '../../../../src/devnet/accounts.ts';
+import { approvePermit2 } from '../../../../src/devnet/token.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { payTo } from '../../../support/gateway.ts';
 import { permitted, refusedCaller } from '../../../support/caller.ts';
@@ -92,3 +94,17 @@ test.each(['authorization', 'upfront'])(
     ]);
   },
 );
+
+const dollarsByPermit2 = (text: string): string =>
+  text.replace('eip712_name = "USD Coin"', 'transfer_method = "permit2"\neip712_name = "USD Coin"');
+
+test('the official client pays a route by Permit2, and gets its answer', async () => {
+  const api = await startApi(json);
+  const gateway = await startRouteGateway({ chain, upstream: api.url, change: dollarsByPermit2 });
+  await approvePermit2(chain.chain, chain.token, devnetKeys.payer);
+  const before = await chain.balance(payTo);
+  const { status, body, settled } = await getByFetch(`${gateway.routesUrl}/weather/berlin`);
+  expect([status, JSON.parse(body.toString())]).toEqual([200, { url: '/weather/berlin', sunny: true }]);
+  expect(decodePaymentResponseHeader(settled ?? '')).toMatchObject({ success: true });
+  expect((await chain.balance(payTo)) - before).toBe(cent);
+});

@@ -73,6 +73,8 @@ interface RouteTestOptions {
   readonly facilitatorUrl?: string;
   readonly constants?: ConstantChanges;
   readonly logger?: Logger;
+  /** Changes the configuration's text. */
+  readonly change?: (text: string) => string;
 }
 
 export const weather = (upstream: string, more = '') => `
@@ -112,6 +114,7 @@ export async function startRouteGateway({
   facilitatorUrl,
   constants = {},
   logger,
+  change,
 }: RouteTestOptions): Promise<RouteGateway> {
   const own = database ?? (await createDatabase());
   const port = await freePort();
@@ -120,6 +123,7 @@ export async function startRouteGateway({
     chain,
     ...(facilitatorUrl === undefined ? {} : { facilitatorUrl }),
     ...(logger && { logger }),
+    ...(change && { change }),
     env: { ROUTE_TOKEN: routeToken },
     constants,
     ...routeTables(port, routes, listener, tables),
