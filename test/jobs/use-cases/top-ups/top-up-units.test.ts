@@ -178,7 +178,7 @@ describe('a top-up of several units', () => {
       expect([units, refused.status, refused.json.error]).toEqual([
         units,
         422,
-        'How many must be a whole number from 1 to 100. Nothing was charged.',
+        'The number of top-ups must be a whole number from 1 to 100. Nothing was charged.',
       ]);
     }
     expect((await ask('100')).json.body).toMatch(/^tollbook-top-up:2:\d+:100:/);
