@@ -219,8 +219,8 @@ export const fromJobsToWorkers: readonly MutationRow[] = [
   {
     name: 'callback-of-an-open-call-says-completed',
     file: 'src/calls/rules/callback.ts',
-    find: `if (payment.call?.status === 'completed') return`,
-    replace: `if (payment.call?.status !== 'completed') return`,
+    find: `return payment.call?.status === 'completed'`,
+    replace: `return payment.call?.status !== 'completed'`,
     testFile: 'test/calls/rules/callback.test.ts',
     testName: 'a message says what ended, and has neither the result nor the payer',
   },

@@ -189,7 +189,7 @@ describe('the data of an event', () => {
     ['an upper-case signature', { signature: `0x${'1B'.repeat(65)}` }],
     ['a time in hex', { valid_before: '0x10' }],
     ['version 3', { x402_version: 3 }],
-    ['another transfer method', { transfer_method: 'permit2' }],
+    ['another transfer method', { transfer_method: 'approve' }],
     ['a symbol with markup', { symbol: '<b>' }],
     ['a name with a control character', { eip712_name: 'USD\u0000Coin' }],
     ['a field beside those of its schema', { resource: 'http://127.0.0.1' }],
