@@ -194,6 +194,7 @@ describe('a running start', () => {
     expect(config.jobs?.acceptedTokens.map(({ asset }) => asset)).toEqual([
       devnet.token,
       devnet.second_token,
+      devnet.plain_token,
     ]);
   });
 

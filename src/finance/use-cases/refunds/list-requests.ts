@@ -25,11 +25,16 @@ export async function readAsked(
   return { state, at, reason: await findRefundReason(db, digest, reasonSha256) };
 }
 
-export type ListedRequest = Awaited<ReturnType<typeof listRequests>>[number];
+export type ListedRequest = Awaited<ReturnType<typeof listRefundRequests>>[number] & {
+  readonly asked: AskedRefund;
+};
 
 /** The requests that an operator has to decide or to pay, the oldest first. */
-export async function listRequests(ledger: Pick<Ledger, 'pool' | 'db'>, limit: number) {
-  const listed = [];
+export async function listRequests(
+  ledger: Pick<Ledger, 'pool' | 'db'>,
+  limit: number,
+): Promise<readonly ListedRequest[]> {
+  const listed: ListedRequest[] = [];
   for (const row of await listRefundRequests(ledger.db, limit)) {
     const { events } = await readStream(ledger.pool, row.quote_digest);
     const asked = await readAsked(ledger, row.quote_digest, foldQuote(events));
