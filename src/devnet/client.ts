@@ -141,7 +141,7 @@ function payingFetchOf(
 function announce(onStep: (step: string) => void): typeof fetch {
   return async (input, init) => {
     const response = await fetch(input, init);
-    if (response.status === 402) onStep('402 payment required: signing a payment that is offered');
+    if (response.status === 402) onStep('402 payment required: signing the first payment offered');
     return response;
   };
 }
