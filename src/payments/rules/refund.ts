@@ -29,10 +29,13 @@ export function refundReason(payment: PaymentState): RefundReason | undefined {
 /** What became of a request for a refund; `due`: it needs no decision, the refund is due anyway. */
 export type RefundRequestState = 'open' | 'due' | 'granted' | 'declined' | 'delivered' | 'refunded';
 
-/** The state of what the payer of a payment has asked for; undefined if it did not ask. */
+/**
+ * The state of what the payer of a payment has asked for; undefined if it did not ask, and while the payment is taken back: nothing is
+ * owed for it then, and an operator has nothing to decide.
+ */
 export function refundRequestState(payment: PaymentState): RefundRequestState | undefined {
-  const { refundRequest, isRefunded } = payment;
-  if (!refundRequest) return undefined;
+  const { status, refundRequest, isRefunded } = payment;
+  if (!refundRequest || status !== 'settled') return undefined;
   if (isRefunded) return 'refunded';
   return refundRequest.decision?.kind ?? (refundReason(payment) === undefined ? 'open' : 'due');
 }

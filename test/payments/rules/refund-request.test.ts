@@ -6,6 +6,8 @@ import {
   completed,
   dead,
   delivered,
+  disproved,
+  failed,
   firstNonce,
   paid,
   quoted,
@@ -191,9 +193,19 @@ test.each<[string, LedgerEvent[], ReturnType<typeof after>]>([
     },
   ],
   [
-    'a request stays while its payment is taken back, undecided',
+    'a request is nobody’s to decide while its payment is taken back',
     [...paid, answered(404), requested, reorged('kept')],
-    { ...has, ...noDecision('unpaid'), state: 'open', 'send it': '-unpaid', due: 'nothing' },
+    { ...has, ...noDecision('unpaid'), state: 'not asked', 'send it': '-unpaid', due: 'nothing' },
+  ],
+  [
+    'a request waits for a decision again once its payment is settled again',
+    [...paid, answered(404), requested, reorged('kept'), settled()],
+    { ...has, ...decides, state: 'open', 'send it': '-delivered', due: 'nothing' },
+  ],
+  [
+    'a grant says of no payment that never was that its refund is due',
+    [...paid, answered(404), requested, granted, disproved('kept'), failed()],
+    { ...has, ...noDecision('unpaid'), state: 'not asked', 'send it': '-unpaid', due: 'nothing' },
   ],
   [
     'a payment without a call is owed back, asked for or not',
