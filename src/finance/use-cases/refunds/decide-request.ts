@@ -1,6 +1,7 @@
 import { findCall } from '../../../calls/store/calls.ts';
 import { grant, type Wish, type WishRefusal } from '../../../payments/rules/deliver-or-refund.ts';
 import { foldQuote } from '../../../payments/rules/quote-state.ts';
+import { hasToppedUp } from '../../../jobs/use-cases/top-ups/top-up.ts';
 import type { Hex } from '../../../base/values/primitives.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import type { Ledger } from '../../../ledger/store/ledger.ts';
@@ -20,7 +21,7 @@ export type DecisionRefusal =
   | 'refunded'
   /** Its settlement is open again. */
   | 'unpaid'
-  /** A runner, or a request of the payer, has the call now: it may be delivered at any moment. */
+  /** A runner, or a request of the payer, has the call now, or the credit that it buys was given: it may be delivered at any moment. */
   | 'with_runner'
   | 'superseded';
 
@@ -54,6 +55,9 @@ export async function decideRequest(
         : { kind: 'decline_request', operator, why: decision.why };
     const granted = grant(payment, wish);
     if (granted.kind === 'refused') return refused(codes[granted.why.kind]);
+    // only the end of such a call is missing: given up, its payer would have the credit and the money
+    if (decision.kind === 'grant' && waiting !== undefined && (await hasToppedUp({ pool }, waiting)))
+      return refused('with_runner');
     const { outcome } = await lane.append({
       stream,
       expect: version,

@@ -1,9 +1,14 @@
 import { expect, test } from 'vitest';
 import { expireCredit } from '../../../../src/accounts/use-cases/credit/credit.ts';
 import { leaseTopUps } from '../../../../src/accounts/store/top-ups.ts';
+import { decideRequest } from '../../../../src/finance/use-cases/refunds/decide-request.ts';
+import { topUp } from '../../../../src/jobs/use-cases/top-ups/top-up.ts';
+import { openLedger } from '../../../finance/use-cases/refunds/support.ts';
 import { expectBooks, laneOn } from '../../../support/credit.ts';
 import { useChain } from '../../../support/devnet.ts';
+import { logLines } from '../../../support/log-lines.ts';
 import { header, quoteAndSign } from '../../../support/payer.ts';
+import { askForRefund } from '../../../support/refund-request.ts';
 import { type Lie, startRpcProxy } from '../../../support/rpc-proxy.ts';
 import {
   buyCredit,
@@ -130,4 +135,40 @@ test('a top-up whose payment is not proven within the age of a call gives no cre
   });
   expect(await eventsOf(database, 'credit_topped_up')).toEqual([]);
   await expectBooks(database);
+});
+
+test('a refund is not granted once the credit of its payment was given, although the end of its call is not on record', async () => {
+  const { gateway } = await behindNode(false);
+  const { database } = gateway;
+  const { account } = await fundedWallet(chain);
+  const payment = await quoteAndSign(gateway, topUpJob, 'x', { account });
+  const paid = await gateway.post(topUpJob, { body: 'x', headers: header(payment) });
+  const { call_id: callId, quote_digest: digest } = paid.json;
+  const asked = { max: 1, leaseSecs: 60, isProven: false, maxAgeSecs: 604_800 };
+  const [lease] = await leaseTopUps(database.pool, [{ serviceId: 9, jobIndex: 0 }], asked);
+  const ledger = openLedger(database);
+  const reason = 'credit_unavailable';
+  await ledger.lane.append({
+    stream: digest,
+    events: [{ type: 'delivery_failed', data: { call_id: callId, attempt: 1, reason } }],
+    call: { op: 'retry', callId, leaseId: lease!.leaseId, delayMs: 3_600_000, reason },
+  });
+  expect((await askForRefund(gateway, digest, 'no credit', { account })).json).toMatchObject({
+    refund_request: { state: 'open' },
+  });
+  const [started] = await eventsOf(database, 'settlement_started');
+  const { network, asset, symbol, decimals, amount: atoms, payer } = started!.data.payment;
+  const bought = { network, asset, symbol, decimals, atoms, payer, currency: 'USD' };
+  expect(
+    await topUp(
+      { ...ledger, log: logLines().logger },
+      { call_id: callId, quote_digest: digest, ...bought },
+      10_000_000n,
+    ),
+  ).toMatchObject({ kind: 'credited' });
+  expect(await decideRequest(ledger, { kind: 'grant', quoteDigest: digest, operator: 'ada' })).toEqual({
+    kind: 'refused',
+    code: 'with_runner',
+  });
+  expect(await eventsOf(database, 'dead_lettered')).toEqual([]);
 });
