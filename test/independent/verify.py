@@ -684,7 +684,9 @@ class Ledger:
                 raise Wrong("a call was requeued although its payment was refunded, or its refund is started")
             found[0]["call"] = after or found[0]["call"]
             if kind in ("operator_requeued", "delivery_failed"):
-                found[0]["failure"] = "attempt" if kind == "delivery_failed" else None
+                # a client that left has most of its answer
+                is_failure = kind == "delivery_failed" and data["reason"] != "client_left"
+                found[0]["failure"] = "attempt" if is_failure else None
             if kind == "completed":
                 found[0]["failure"] = "answer" if data.get("http_status", 0) >= 400 else None
                 # delivered after it was asked for: nothing is left to decide

@@ -291,7 +291,9 @@ export class QuoteCheck {
       return 'its refund is started, so the call is not delivered';
     if (event.type === 'operator_discarded') payment.isGivenUp = true;
     if (event.type === 'operator_requeued') payment.failure = undefined;
-    if (event.type === 'delivery_failed') payment.failure = 'attempt';
+    // a client that left has most of its answer
+    if (event.type === 'delivery_failed')
+      payment.failure = event.data.reason === 'client_left' ? undefined : 'attempt';
     if (event.type === 'completed') {
       payment.failure = (event.data.http_status ?? 0) >= 400 ? 'answer' : undefined;
       if (payment.refundRequest !== 'declined') payment.refundRequest = undefined;

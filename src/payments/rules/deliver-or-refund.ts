@@ -38,12 +38,15 @@ export type Wish =
 /** What went wrong with a call that is not a dead letter: an attempt, or its answer says that it failed (a status of 400 and above). */
 export type CallFailure = 'none' | 'attempt_failed' | 'answer_failed';
 
-/** What went wrong with the call of a payment, by the events of its stream. */
+/** Why an attempt ended whose client left in the middle of the answer. As SQL knows it (take_unrepeated_calls): not repeated, it counts as delivered. */
+export const clientLeft = 'client_left';
+
+/** What went wrong with the call of a payment, by the events of its stream. That its client left is no failure of the call. */
 export function failureOf(events: Iterable<LedgerEvent>): CallFailure {
   let failure: CallFailure = 'none';
   for (const { type, data } of events) {
     if (type === 'enqueued' || type === 'enqueued_again' || type === 'operator_requeued') failure = 'none';
-    if (type === 'delivery_failed') failure = 'attempt_failed';
+    if (type === 'delivery_failed') failure = data.reason === clientLeft ? 'none' : 'attempt_failed';
     if (type === 'completed')
       failure = data.http_status !== undefined && data.http_status >= 400 ? 'answer_failed' : 'none';
   }

@@ -137,6 +137,10 @@ test.each<[string, StreamEvent[]]>([
     'a request for the refund of a call that was delivered at a later attempt',
     [...failing, completedAgain, asked],
   ],
+  [
+    'a request for the refund of a call whose client has left in the middle of its answer',
+    [...failing, event('delivery_failed', { call_id: callId, attempt: 2, reason: 'client_left' }), asked],
+  ],
   ['a request for the refund of a refunded payment', [...owed, refunded, asked]],
   ['a second request', [...owed, asked, asked]],
   ['a request that follows a declined one', [...answered(404), asked, declined, asked]],

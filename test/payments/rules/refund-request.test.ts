@@ -37,6 +37,10 @@ const answered = (status: number): LedgerEvent => ({
   type: 'completed',
   data: { call_id: 9, attempt: 1, http_status: status },
 });
+const left: LedgerEvent = {
+  type: 'delivery_failed',
+  data: { call_id: 9, attempt: 1, reason: 'client_left' },
+};
 const begun: LedgerEvent = {
   type: 'refund_started',
   data: { ...ofFirst, amount: String(option.amount), refund_to: payer, operator: 'ada' },
@@ -88,6 +92,11 @@ test.each<[string, LedgerEvent[], ReturnType<typeof after>]>([
     'the refund of a call may be asked for once an attempt has failed',
     [...paid, delivered, retried],
     { ...takes, ...notAsked, 'send it': '-call_open', due: 'nothing' },
+  ],
+  [
+    'a client that leaves in the middle of its answer cannot ask for the money, whatever failed before',
+    [...paid, delivered, retried, left],
+    { ...refuses('call_open'), ...notAsked, 'send it': '-call_open', due: 'nothing' },
   ],
   [
     'one that is granted gives the call up, and one that is declined leaves it',

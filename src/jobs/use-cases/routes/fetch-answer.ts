@@ -8,6 +8,7 @@ import {
   type LeaseResult,
 } from '../../../calls/use-cases/record-attempt.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
+import { clientLeft } from '../../../payments/rules/deliver-or-refund.ts';
 import { failureOf, readWithin, textOf, type UpstreamHead } from '../../peers/upstream.ts';
 import { answerHeaders, answerTrailers, storedContentType, writeHead } from '../../rules/route-headers.ts';
 import { callHeaders } from './call-headers.ts';
@@ -261,6 +262,3 @@ async function noteLeft(context: RoutePorts, { call }: Attempt): Promise<RouteOu
   );
   return { kind: 'answered' };
 }
-
-/** As SQL knows it (take_unrepeated_calls). */
-const clientLeft = 'client_left';
