@@ -47,7 +47,7 @@ export type ReplicaState =
       readonly detail: string;
     };
 
-/** A replica that is further behind answers nobody. */
+/** A replica that is further behind is not used. */
 const mostBehindMs = 60_000;
 
 export function unfit(fault: Fault, detail: string): ReplicaState {

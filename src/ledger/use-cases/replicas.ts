@@ -110,7 +110,7 @@ const catchUpPollMs = 4;
 const catchableMs = 2_000;
 /** A replica that takes longer has not answered. */
 const timeLimitsMs = { older: 10_000, present: 1_000 } as const;
-/** A person is told of an older state. */
+/** A console page shows how old its state is from here on. */
 const tellBehindMs = 2_000;
 
 interface ReplicaOptions {
@@ -170,7 +170,7 @@ export function openReplicas({ urls, role, ledger, log }: ReplicaOptions): Repli
     },
     all: () => replicas.map((replica) => replica.known()),
     async look() {
-      // one that does not answer keeps nobody from looking at the others again
+      // one that does not answer must not delay the next look at the others
       await within(lookTimeoutMs, Promise.all(replicas.map((replica) => replica.look())));
     },
     async close() {

@@ -1,11 +1,12 @@
 import { sha256 } from '../../base/values/sha256.ts';
+import { parseSignature, recoverSigner } from '../../base/values/ethereum-signature.ts';
 import { canonicalJson } from '../../base/values/canonical-json.ts';
 import type { DecodedPayment } from './decode-payment.ts';
 import type { SignedPaymentData } from '../../ledger/rules/payment-events.ts';
 import { type Address, type Caip2, type Hex, parseAddress } from '../../base/values/primitives.ts';
 import type { PaymentWindow } from './payment-window.ts';
 import type { SettlementOption } from './quote.ts';
-import type { InvalidPayment, SchemePayment, SchemeTransfer, SignedTerms } from './schemes/scheme.ts';
+import type { InvalidPayment, SchemePayment, SignedTerms } from './schemes/scheme.ts';
 import { schemes } from './schemes/schemes.ts';
 import type { TransferMethod } from '../../base/values/transfer-method.ts';
 import { type JobId, jobKey } from '../../base/values/job.ts';
@@ -103,17 +104,27 @@ function signedPayment(
  * tell.
  */
 export function isSignedByPayer(payment: SignedPayment): boolean {
-  return schemes[payment.transferMethod].isSignedByPayer(payment);
+  const signature = parseSignature(payment.signature);
+  if (!signature) return false;
+  return recoverSigner(schemes[payment.transferMethod].digest(payment), signature) === payment.payer;
 }
 
-/** The transfer that settles a payment, and how its payer authorized it. */
-export interface ExpectedTransfer extends SchemeTransfer {
+/**
+ * The ERC-20 transfer that settles a payment, and how its payer authorized it. Addresses and nonce in lower case; `value` in the token's
+ * atoms.
+ */
+export interface ExpectedTransfer {
   readonly transferMethod: TransferMethod;
+  readonly asset: Address;
+  readonly from: Address;
+  readonly payTo: Address;
+  readonly value: bigint;
+  readonly nonce: Hex;
 }
 
 export function expectedTransfer(payment: SignedPayment): ExpectedTransfer {
-  const { transferMethod } = payment;
-  return { transferMethod, ...schemes[transferMethod].expectedTransfer(payment) };
+  const { transferMethod, asset, payer: from, payTo, amount: value, nonce } = payment;
+  return { transferMethod, asset, from, payTo, value, nonce };
 }
 
 /** A payer's nonce is unique within its network, its transfer method and, where the scheme says so, its asset: that part. */

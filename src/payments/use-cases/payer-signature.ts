@@ -1,4 +1,4 @@
-import { hexToBytes } from 'viem/utils';
+import { bytesToHex, hexToBytes } from 'viem/utils';
 import type { ContractSignatureChecker } from '../../base/peers/rpc/contract-signature.ts';
 import { parseSignature, recoverSigner } from '../../base/values/ethereum-signature.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
@@ -48,7 +48,7 @@ export async function checkSignature(
 ): Promise<SignatureCheck> {
   if (isSignedByPayer(payment)) return { kind: 'signed', by: 'key' };
   const { network, payer, signature, transferMethod } = payment;
-  const digest = schemes[transferMethod].digest(payment);
+  const digest = bytesToHex(schemes[transferMethod].digest(payment));
   return askContract(context, { network, payer, digest, signature });
 }
 

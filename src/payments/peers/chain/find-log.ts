@@ -91,6 +91,6 @@ function lesser(one: bigint, other: bigint): bigint {
   return one < other ? one : other;
 }
 
-function greater(one: bigint, other: bigint): bigint {
+export function greater(one: bigint, other: bigint): bigint {
   return one > other ? one : other;
 }

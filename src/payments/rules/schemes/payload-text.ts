@@ -6,6 +6,9 @@ export const payloadText = z.string().max(10_000);
 
 export const decimal = /^(?:0|[1-9]\d{0,77})$/;
 
+/** Of an API's description. */
+export const decimalText = z.string().describe('A decimal string.');
+
 /** As contracts take it: a longer number has no digest that could be signed. */
 export function isUint256(number: string): boolean {
   return decimal.test(number) && BigInt(number) < 2n ** 256n;

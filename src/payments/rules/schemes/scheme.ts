@@ -39,15 +39,6 @@ export interface SchemePayment extends OfferTerms, SignedTerms {
   readonly nonce: Hex;
 }
 
-/** The ERC-20 transfer that settles a payment. Addresses and nonce in lower case; `value` in the token's atoms. */
-export interface SchemeTransfer {
-  readonly asset: Address;
-  readonly from: Address;
-  readonly payTo: Address;
-  readonly value: bigint;
-  readonly nonce: Hex;
-}
-
 /** `invalid` is a reason code: lower-case letters, digits and underscores. */
 export interface InvalidPayment {
   readonly invalid: string;
@@ -77,17 +68,11 @@ export interface PaymentScheme {
   /** The signed fields, unchecked against any offer. Undefined if one is malformed. */
   readTerms(payload: ParsedPayload): SignedTerms | undefined;
 
-  /** Checks a payload strictly: spelling, payee, value and time window. The signature is {@link isSignedByPayer}'s. */
+  /** Checks a payload strictly: spelling, payee, value and time window. The signature is not checked. */
   check(payload: ParsedPayload, offer: OfferTerms, window: PaymentWindow): SignedTerms | InvalidPayment;
 
-  /**
-   * Whether the signature is the payer's, for a payer that is an ordinary account. False also for a contract account:
-   * only its contract can tell.
-   */
-  isSignedByPayer(payment: SchemePayment): boolean;
-
-  /** What the payer signs, 32 bytes: a contract account is asked about it. */
-  digest(payment: SchemePayment): Hex;
+  /** What the payer signs, 32 bytes: an ordinary account with its key, a contract account is asked about it. */
+  digest(payment: SchemePayment): Uint8Array;
 
   /** `extra` of a version 1 offer; undefined if version 1 clients cannot pay this way. */
   offerExtraV1(offer: Omit<OfferTerms, 'amount'>): Readonly<Record<string, string>> | undefined;
@@ -103,7 +88,4 @@ export interface PaymentScheme {
 
   /** What a payer's nonces are unique within, on one network: the asset, or the empty string if it is all assets. */
   nonceScope(asset: string): string;
-
-  /** The transfer to look for on the chain. */
-  expectedTransfer(payment: SchemePayment): SchemeTransfer;
 }

@@ -1,5 +1,3 @@
-import { bytesToHex } from 'viem/utils';
-import { parseSignature, recoverSigner } from '../../../../base/values/ethereum-signature.ts';
 import type { PaymentScheme, InvalidPayment, OfferTerms, ParsedPayload, SignedTerms } from '../scheme.ts';
 import { authorizationDigest } from './authorization-digest.ts';
 import { z } from 'zod';
@@ -8,6 +6,7 @@ import { readSignatureForm } from '../../../../base/values/wrapped-signature.ts'
 import { type PaymentWindow, windowError } from '../../payment-window.ts';
 import {
   decimal,
+  decimalText,
   hasOtherKeys,
   invalid,
   isUint256,
@@ -95,7 +94,6 @@ const tokenDomain = z.strictObject({
   name: z.string().describe("The name in the token's own EIP-712 domain."),
   version: z.string().describe("The version in the token's own EIP-712 domain."),
 });
-const decimalText = z.string().describe('A decimal string.');
 
 const wire = {
   extraV1: tokenDomain,
@@ -149,13 +147,7 @@ export const eip3009 = {
   parse: parsePayload,
   readTerms: (payload: AuthorizationPayload) => readTerms(payload),
   check: (payload: AuthorizationPayload, offer, window) => checkPayload(payload, offer, window),
-  isSignedByPayer(payment) {
-    const signature = parseSignature(payment.signature);
-    return (
-      signature !== undefined && recoverSigner(authorizationDigest(payment), signature) === payment.payer
-    );
-  },
-  digest: (payment) => bytesToHex(authorizationDigest(payment)),
+  digest: authorizationDigest,
   offerExtraV1: ({ eip712Name, eip712Version }) => ({ name: eip712Name, version: eip712Version }),
   offerExtraV2: ({ eip712Name, eip712Version }) => ({
     name: eip712Name,
@@ -175,11 +167,4 @@ export const eip3009 = {
   }),
   failsBeforeBroadcast: (reason) => reasonsBeforeBroadcast.has(reason),
   nonceScope: (asset) => asset,
-  expectedTransfer: ({ asset, payer, payTo, amount, nonce }) => ({
-    asset,
-    from: payer,
-    payTo,
-    value: amount,
-    nonce,
-  }),
 } satisfies PaymentScheme;

@@ -1,11 +1,11 @@
 import { hashTypedData, hexToBytes } from 'viem/utils';
 import { z } from 'zod';
-import { parseSignature, recoverSigner } from '../../../../base/values/ethereum-signature.ts';
 import { chainIdOf, type Hex, parseAddress } from '../../../../base/values/primitives.ts';
 import { readSignatureForm } from '../../../../base/values/wrapped-signature.ts';
 import { type PaymentWindow, windowError } from '../../payment-window.ts';
 import {
   decimal,
+  decimalText,
   hasOtherKeys,
   invalid,
   isUint256,
@@ -138,10 +138,6 @@ export function permit2TypedData(
   return { domain, types, primaryType: 'PermitWitnessTransferFrom', message } as const;
 }
 
-function digestOf(payment: SchemePayment): Hex {
-  return hashTypedData(permit2TypedData(payment));
-}
-
 /** How payers sign and what offers add, for the API's description: stricter than what is read from clients. */
 const tokenDomain = z.strictObject({
   name: z
@@ -151,7 +147,6 @@ const tokenDomain = z.strictObject({
     ),
   version: z.string().describe("The version in the token's own EIP-712 domain. Empty if it has none."),
 });
-const decimalText = z.string().describe('A decimal string.');
 
 const wire = {
   extraV2: tokenDomain.extend({ assetTransferMethod: z.literal('permit2') }),
@@ -204,13 +199,7 @@ export const permit2 = {
   parse: parsePayload,
   readTerms: (payload: Permit2Payload) => readTerms(payload),
   check: (payload: Permit2Payload, offer, window) => checkPayload(payload, offer, window),
-  isSignedByPayer(payment) {
-    const signature = parseSignature(payment.signature);
-    return (
-      signature !== undefined && recoverSigner(hexToBytes(digestOf(payment)), signature) === payment.payer
-    );
-  },
-  digest: digestOf,
+  digest: (payment) => hexToBytes(hashTypedData(permit2TypedData(payment))),
   offerExtraV1: () => undefined,
   offerExtraV2: ({ eip712Name, eip712Version }) => ({
     name: eip712Name,
@@ -231,11 +220,4 @@ export const permit2 = {
   failsBeforeBroadcast: (reason) => reasonsBeforeBroadcast.has(reason),
   // a payer's nonces are unique in Permit2 itself
   nonceScope: () => '',
-  expectedTransfer: ({ asset, payer, payTo, amount, nonce }) => ({
-    asset,
-    from: payer,
-    payTo,
-    value: amount,
-    nonce,
-  }),
 } satisfies PaymentScheme;

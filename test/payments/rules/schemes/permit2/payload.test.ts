@@ -1,6 +1,6 @@
 import { PERMIT2_ADDRESS, permit2WitnessTypes, x402ExactPermit2ProxyAddress } from '@x402/evm';
 import fc from 'fast-check';
-import { hashTypedData } from 'viem/utils';
+import { bytesToHex, hashTypedData } from 'viem/utils';
 import { privateKeyToAccount } from 'viem/accounts';
 import { describe, expect, test } from 'vitest';
 import { decodePayment } from '../../../../../src/payments/rules/decode-payment.ts';
@@ -94,7 +94,7 @@ test('what a payer signs is what the official package signs', () => {
       witness: { to: payee, validAfter: 0n },
     },
   });
-  expect(permit2.digest(payment)).toBe(official);
+  expect(bytesToHex(permit2.digest(payment))).toBe(official);
 });
 
 test('the facilitator gets the payload that the payer signed, also from the ledger', () => {

@@ -11,6 +11,7 @@ import { type RpcAnswer, type RpcCall, unavailable } from '../../../../../base/p
 import { toQuantity } from '../../../../../base/peers/rpc/rpc-values.ts';
 import { nonceBit, permit2Address } from '../../../../rules/schemes/permit2/signature-transfer.ts';
 import { type Ask, askLinkedBlock, askTaggedBlock } from '../../blocks.ts';
+import { greater } from '../../find-log.ts';
 import type { BlockPlace } from '../../transactions.ts';
 
 /** A nonce of an account in Permit2. */
@@ -86,8 +87,4 @@ async function verify(
 
 export function atHash(blockHash: Hex): BlockTag {
   return { blockHash, requireCanonical: true };
-}
-
-function greater(one: bigint, other: bigint): bigint {
-  return one > other ? one : other;
 }
