@@ -138,7 +138,7 @@ begin
       block_number = i.block_number, call_id = i.call_id, settled_at = i.settled_at, last_seq = i.last_seq,
       refunded_at = i.refunded_at, refund_transaction = hex_bytes(i.refund_transaction),
       refund_due = i.refund_due, refund_due_since = i.refund_due_since, refund_started_at = i.refund_started_at,
-      refund_requested_at = i.refund_requested_at, refunded_amount = i.refunded_amount
+      refund_requested_at = i.refund_requested_at, amount = i.amount, refunded_amount = i.refunded_amount
     from incoming i where payment.ctid = i.place
   )
   insert into payment (generation, seq, at, service_id, job_index, network, asset, symbol, decimals, amount,

@@ -13,20 +13,21 @@ const betweenHoursMs = 100;
 const hours = ['09:00', '12:00', '15:00', '18:00'];
 
 /**
- * Starts an example of an API that is sold by paid routes: `GET /weather/CITY` answers JSON, `GET /forecast/CITY` a stream of events. Both
- * refuse (401) what no gateway has signed as paid for. `GET /` lists them, for nothing.
+ * Starts an example of an API that is sold by paid routes: `GET /weather/CITY` answers JSON, `GET /forecast/CITY` a stream of events, and
+ * `GET /history/CITY?days=N` as many days as are asked for, whose price a header says. All refuse (401) what no gateway has signed as paid for. `GET /` lists them, for nothing.
  * @throws when the port is taken
  */
 export function startWeatherApi({ secret, ...options }: WeatherApiOptions): Promise<HttpService> {
   return serve(async (request, response) => {
-    const { pathname } = new URL(request.url ?? '/', 'http://api');
-    const [, kind = '', city = ''] = /^\/(weather|forecast)\/([^/]+)$/.exec(pathname) ?? [];
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://api');
+    const [, kind = '', city = ''] = /^\/(weather|forecast|history)\/([^/]+)$/.exec(pathname) ?? [];
     if (request.method === 'GET' && pathname === '/')
-      return json(response, 200, { paths: ['/weather/CITY', '/forecast/CITY'] });
+      return json(response, 200, { paths: ['/weather/CITY', '/forecast/CITY', '/history/CITY?days=N'] });
     if (request.method !== 'GET' || city === '')
       return json(response, 404, { error: 'there is no such path' });
     if (!(await isPaidFor(request, secret)))
       return json(response, 401, { error: 'no gateway has signed this request as paid for' });
+    if (kind === 'history') return sendHistory(response, city, searchParams.get('days') ?? '7');
     return kind === 'weather' ? json(response, 200, weatherOf(city)) : streamForecast(response, city);
   }, options);
 }
@@ -49,6 +50,17 @@ async function streamForecast(response: ServerResponse, city: string): Promise<v
     await sleep(betweenHoursMs);
   }
   response.end();
+}
+
+const mostDays = 30;
+
+/** A day costs 0.002 dollars; the header says what all of them cost. */
+function sendHistory(response: ServerResponse, city: string, asked: string): void {
+  if (!/^\d{1,2}$/.test(asked) || Number(asked) > mostDays)
+    return json(response, 400, { error: `days is a whole number of at most ${mostDays}` });
+  const days = Array.from({ length: Number(asked) }, (_, ago) => ({ ago, ...weatherOf(city, String(ago)) }));
+  response.setHeader('x-price', `${(days.length * 0.002).toFixed(3)} USD`);
+  return json(response, 200, { city, days });
 }
 
 function json(response: ServerResponse, status: number, value: object): void {

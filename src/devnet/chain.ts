@@ -6,8 +6,12 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTestClient, http, publicActions } from 'viem';
 import type { Address } from '../base/values/primitives.ts';
-import { exactProxyAddress, permit2Address } from '../payments/rules/schemes/permit2/signature-transfer.ts';
-import { exactPermit2Proxy, multicall3, permit2Contract } from './contracts.ts';
+import {
+  exactProxyAddress,
+  permit2Address,
+  uptoProxyAddress,
+} from '../payments/rules/schemes/permit2/signature-transfer.ts';
+import { exactPermit2Proxy, multicall3, permit2Contract, uptoPermit2Proxy } from './contracts.ts';
 import { type GuardedProcess, startGuarded } from './guarded-process.ts';
 import { PortTakenError, freePort, isPortFree } from './ports.ts';
 
@@ -39,6 +43,7 @@ const canonical = [
   [multicall3Address, multicall3],
   [permit2Address, permit2Contract],
   [exactProxyAddress, exactPermit2Proxy],
+  [uptoProxyAddress, uptoPermit2Proxy],
 ] as const;
 
 const defaultChainId = 84_532;

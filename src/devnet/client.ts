@@ -1,15 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { UptoEvmScheme } from '@x402/evm/upto/client';
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { formatUnits } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import type { JobId } from '../base/values/job.ts';
 import type { Hex } from '../base/values/primitives.ts';
+import type { TransferMethod } from '../base/values/transfer-method.ts';
 
 /** How the client pays. */
 export interface PayerOptions {
-  /** Of the offers it takes the first with this `assetTransferMethod`; undefined: the first of all. */
-  readonly transferMethod?: string | undefined;
+  /** Of the offers it takes the first of this kind; undefined: the first of all. */
+  readonly transferMethod?: TransferMethod | undefined;
   /** A node: with it, the client signs the approvals that the gateway says its facilitator submits. */
   readonly rpcUrl?: string | undefined;
 }
@@ -124,17 +126,30 @@ function payingFetchOf(
   onStep: (step: string) => void,
 ): typeof fetch {
   const account = privateKeyToAccount(privateKey);
-  const scheme = new ExactEvmScheme(account, rpcUrl === undefined ? undefined : { rpcUrl });
+  const reading = rpcUrl === undefined ? undefined : { rpcUrl };
   // the SDK's own spending limits are for wallets with real money
   const client = x402Client.fromConfig({
-    schemes: [{ network: 'eip155:*', client: scheme }],
+    schemes: [
+      { network: 'eip155:*', client: new ExactEvmScheme(account, reading) },
+      { network: 'eip155:*', client: new UptoEvmScheme(account, reading) },
+    ],
     spendControls: false,
     policies:
       transferMethod === undefined
         ? []
-        : [(_, offers) => offers.filter(({ extra }) => extra?.['assetTransferMethod'] === transferMethod)],
+        : [(_, offers) => offers.filter((offer) => methodOf(offer) === transferMethod)],
   });
   return wrapFetchWithPayment(announce(onStep), client);
+}
+
+function methodOf({
+  scheme,
+  extra,
+}: {
+  readonly scheme: string;
+  readonly extra?: Record<string, unknown>;
+}): unknown {
+  return scheme === 'upto' ? scheme : extra?.['assetTransferMethod'];
 }
 
 /** The plain fetch, telling of the two requests that the SDK makes of one. */

@@ -32,6 +32,8 @@ export const multicall3 = artifact('Multicall3');
 export const permit2Contract = artifact('Permit2');
 /** What pays in scheme `exact` over Permit2; its code is set at `exactProxyAddress`. */
 export const exactPermit2Proxy = artifact('ExactPermit2Proxy');
+/** The same for the scheme `upto`; its code is set at `uptoProxyAddress`. */
+export const uptoPermit2Proxy = artifact('UptoPermit2Proxy');
 /** ERC-20 with EIP-2612 and without EIP-3009: `constructor(name, symbol, version, decimals)`. Any account may mint. */
 export const plainToken = artifact('PlainToken');
 

@@ -3,6 +3,7 @@ import { x402Facilitator } from '@x402/core/facilitator';
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { ExactEvmScheme } from '@x402/evm/exact/facilitator';
 import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/facilitator';
+import { UptoEvmScheme } from '@x402/evm/upto/facilitator';
 import { z } from 'zod';
 import type { Address } from '../base/values/primitives.ts';
 import {
@@ -51,6 +52,7 @@ function createFacilitator(options: FacilitatorOptions): x402Facilitator {
     `eip155:${options.chainId}`,
     new ExactEvmScheme(signer, config),
   );
+  facilitator.register(`eip155:${options.chainId}`, new UptoEvmScheme(signer));
   const version1Name = version1Names[options.chainId];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the SDK types version 1's names as CAIP-2
   const version1Network = version1Name as `${string}:${string}` | undefined;

@@ -220,6 +220,12 @@ PERMIT_TYPE = keccak256(
     b"PermitWitnessTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline,Witness witness)"
     b"TokenPermissions(address token,uint256 amount)Witness(address to,uint256 validAfter)"
 )
+UPTO_PROXY = "0x4020a4f3b7b90cca423b9fabcc0ce57c6c240002"
+UPTO_WITNESS_TYPE = keccak256(b"Witness(address to,address facilitator,uint256 validAfter)")
+UPTO_PERMIT_TYPE = keccak256(
+    b"PermitWitnessTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline,Witness witness)"
+    b"TokenPermissions(address token,uint256 amount)Witness(address to,address facilitator,uint256 validAfter)"
+)
 
 
 def word_of(hexadecimal):
@@ -235,14 +241,19 @@ def permit_digest(payment):
         PERMIT2_DOMAIN_TYPE + keccak256(b"Permit2") + number_word(payment["network"].split(":")[1]) + word_of(PERMIT2)
     )
     permitted = keccak256(PERMISSIONS_TYPE + word_of(payment["asset"]) + number_word(payment["amount"]))
-    witness = keccak256(WITNESS_TYPE + word_of(payment["pay_to"]) + number_word(payment["valid_after"]))
+    is_upto = payment["transfer_method"] == "upto"
+    submitter = word_of(payment["submitter"]) if is_upto else b""
+    witness_type, permit_type, proxy = (
+        (UPTO_WITNESS_TYPE, UPTO_PERMIT_TYPE, UPTO_PROXY) if is_upto else (WITNESS_TYPE, PERMIT_TYPE, PERMIT2_PROXY)
+    )
+    witness = keccak256(witness_type + word_of(payment["pay_to"]) + submitter + number_word(payment["valid_after"]))
     deadline = number_word(int(payment["valid_before"]) - 1)
-    permit = permitted + word_of(PERMIT2_PROXY) + word_of(payment["nonce"]) + deadline + witness
-    return keccak256(b"\x19\1" + domain + keccak256(PERMIT_TYPE + permit))
+    permit = permitted + word_of(proxy) + word_of(payment["nonce"]) + deadline + witness
+    return keccak256(b"\x19\1" + domain + keccak256(permit_type + permit))
 
 
 def authorization_digest(payment):
-    if payment["transfer_method"] == "permit2":
+    if payment["transfer_method"] in ("permit2", "upto"):
         return permit_digest(payment)
     chain = int(payment["network"].split(":")[1]).to_bytes(32, "big")
     name, token_version = (cached_hash(payment[field].encode()) for field in ("eip712_name", "eip712_version"))
@@ -428,7 +439,7 @@ def counts_of(kind, data):
     return [(kind, 1)]
 
 
-TERMS = ("network", "transfer_method", "asset", "symbol", "decimals", "amount", "pay_to", "eip712_name", "eip712_version")
+TERMS = ("network", "transfer_method", "asset", "symbol", "decimals", "amount", "pay_to", "eip712_name", "eip712_version", "submitter")
 
 
 class Ledger:
@@ -671,6 +682,8 @@ class Ledger:
             if not waiting:
                 raise Wrong("enqueued, but no settled payment of that nonce waits for its call")
             payment = mine[waiting[0]]
+            if "most" in payment and int(payment["amount"]) > payment["used"]:
+                raise Wrong("a call was enqueued, but its payment moved more than was used")
             if payment.get("was_enqueued", False) != (kind == "enqueued_again"):
                 raise Wrong("a call is enqueued once, and again only after it was taken back")
             payment.update(call="enqueued", call_id=data["call_id"], was_enqueued=True, failure=None)
@@ -758,9 +771,10 @@ class Ledger:
         if self.verified.pop(stream, None) != name:
             raise Wrong("this payment was not verified before it was started")
         self.check_terms(stream, payment)
-        if name in self.claimed:
+        claim = (payment["transfer_method"], name)
+        if claim in self.claimed:
             raise Wrong("this payment was claimed before")
-        self.claimed.add(name)
+        self.claimed.add(claim)
         nonce = self.pending_nonce[stream]
         claims = [("the caller's nonce", nonce)] if nonce is not None else []
         if identifier is not None:
@@ -768,10 +782,12 @@ class Ledger:
         self.credentials[name] = claims
         self.take_credentials(name)
         mine[name] = {"status": "authorized" if is_asked_first else "settling", "amount": payment["amount"], "nonce": payment["nonce"], "call": None, "call_id": None, "refunded": 0}
+        if payment["transfer_method"] == "upto":
+            mine[name].update(most=payment["amount"], used=0)
 
     def check_terms(self, stream, payment):
         offered = self.offered[stream]
-        terms = {key: payment[key] for key in TERMS}
+        terms = {key: payment[key] for key in TERMS if key in payment}
         hashes = [option for option in offered if isinstance(option, str)]
         # the hash of an option that sells credit is also of the credit, which the payment does not name
         sells = any(sold[0] == stream for sold in self.selling)
@@ -818,9 +834,10 @@ class Ledger:
         if data.get("generation", 1) > self.generation:
             raise Wrong("a payment was recovered before the recovery")
         name = (data["network"], data["asset"], data["payer"], data["payment_nonce"])
-        if name in self.claimed:
+        claim = (data["transfer_method"], name)
+        if claim in self.claimed:
             raise Wrong("this payment was claimed before")
-        self.claimed.add(name)
+        self.claimed.add(claim)
         self.recovered.add(stream)
         self.claim_transfer(stream, data)
         self.payments[stream] = {name: {"status": "settled", "amount": data["amount"], "nonce": data["payment_nonce"], "call": None, "call_id": None, "refunded": 0, "waits": True}}
@@ -832,7 +849,18 @@ class Ledger:
             raise Wrong(f"{kind} names a payment that was never started")
         if payment["status"] not in before:
             raise Wrong(f"{kind} of a payment that is {payment['status']}")
-        if kind == "payment_settled" and data["amount"] != payment["amount"]:
+        if kind == "upstream_answered":
+            if ("used" in data) != ("used" in payment):
+                raise Wrong("what was used is said for an exact amount, or not said for the most")
+            if "used" in data:
+                if not 0 < int(data["used"]) <= int(payment["most"]):
+                    raise Wrong("nothing was used, or more than the amount signed")
+                payment["used"] = int(data["used"])
+        if kind == "payment_settled" and "most" in payment:
+            if not 0 < int(data["amount"]) <= int(payment["most"]):
+                raise Wrong("the amount settled is more than the amount signed")
+            payment["amount"] = data["amount"]
+        elif kind == "payment_settled" and data["amount"] != payment["amount"]:
             raise Wrong("the amount settled differs from the amount signed")
         if kind == "refunded":
             payment["refunded"] += int(data["amount"])

@@ -43,7 +43,10 @@ export const appCommands = {
       dir,
       gateway: text('URL', 'another gateway on a devnet, instead of that of `npm start`'),
       'wait-secs': textOr('N', '0', 'waits so long until the gateway offers the job'),
-      scheme: text('SCHEME', 'eip3009 or permit2: pays the first offer of it, instead of the first of all'),
+      scheme: text(
+        'SCHEME',
+        'eip3009, permit2 or upto: pays the first offer of it, instead of the first of all',
+      ),
     },
     notes: [
       'PATH is one that `npm start` sells, such as /weather/berlin; --gateway and --wait-secs are for jobs',

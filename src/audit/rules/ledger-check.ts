@@ -16,7 +16,7 @@ import { type Credential, CredentialCheck } from './credential-check.ts';
 import { spendOf, EntityCheck } from './entity-check.ts';
 import { RecordedTransferCheck, type TransferPlace } from './recorded-transfer-check.ts';
 import { SpendRequestCheck } from './spend-request-check.ts';
-import { nameOf, QuoteCheck } from './payment-check.ts';
+import { claimOf, nameOf, QuoteCheck } from './payment-check.ts';
 import { TriggeredCallCheck } from './triggered-call-check.ts';
 import { namedQuote } from './stream-ends.ts';
 import { TopUpCheck } from './top-up-check.ts';
@@ -200,8 +200,8 @@ export class LedgerCheck {
       return 'its stream is not named by its fingerprint';
     const known = new QuoteCheck();
     this.#streams.set(stream, known);
-    const name = nameOf(event.data);
-    if (!this.#claimPayment(name)) return 'this payment was claimed before: one authorization pays once';
+    if (!this.#claimPayment(claimOf(method, nameOf(event.data))))
+      return 'this payment was claimed before: one authorization pays once';
     return known.apply(event) ?? this.#claimTransfer(event.data, known);
   }
 
@@ -241,7 +241,7 @@ export class LedgerCheck {
           .get(event.data.quote_digest ?? '')
           ?.breachOf(event.data.payer, event.data.body_keccak256);
       case 'settlement_failed':
-        this.#credentials.free(nameOf(event.data));
+        this.#credentials.free(known.paymentName ?? '');
         return undefined;
       case 'enqueued':
       case 'enqueued_again':

@@ -13,7 +13,14 @@ import { type RecordedOptions, termsDiffer } from '../../payments/rules/quote-te
 
 interface Payment {
   readonly name: string;
-  readonly amount: string;
+  /** Its name among all payments: one nonce may be signed for two transfer methods. */
+  readonly claim: string;
+  /** What was signed, and once it is settled what was moved. */
+  amount: string;
+  /** What was signed, once it is settled. */
+  signed?: string;
+  /** Of a payment of at most its amount: what its answer has used, which is nothing before it. */
+  usedAtoms: bigint | undefined;
   status: PaymentStatus;
   call: CallStatus;
   callId: number;
@@ -99,7 +106,7 @@ export class QuoteCheck {
 
   /** The name of its payment. */
   get paymentName(): string | undefined {
-    return this.#payment?.name;
+    return this.#payment?.claim;
   }
 
   /** Whether a call of this quote has a payment with these terms. */
@@ -193,12 +200,15 @@ export class QuoteCheck {
     const { accountId: creditFor = 0, units = 1 } = readTopUpOrder(order ?? '') ?? {};
     if (order !== undefined && units > 1 && !this.#isForUnits(order, units, payment.amount))
       return `its order is of ${units} top-ups, but its quote is not for this order alone, or costs no multiple of ${units}`;
-    this.started = this.#verified;
+    const claim = claimOf(payment.transfer_method, name);
+    this.started = claim;
     this.#verified = '';
     const { amount } = payment;
     this.#payment = {
-      name: this.started,
+      name,
+      claim,
       amount,
+      usedAtoms: payment.transfer_method === 'upto' ? 0n : undefined,
       status: event.data.upstream ? 'authorized' : 'settling',
       call: 'none',
       callId: 0,
@@ -219,8 +229,16 @@ export class QuoteCheck {
   #recover(event: LedgerEvent): string | undefined {
     if (this.version !== 1) return 'a recovered payment must be the first event of its stream';
     const { amount, ...named } = event.data as EventData<'payment_recovered'>;
-    const settled = { name: nameOf(named), amount, status: 'settled', call: 'none', callId: 0 } as const;
-    this.#payment = { ...settled, refundedAtoms: 0n, wasEnqueued: false, redelivery: 'not_requested' };
+    const name = nameOf(named);
+    const settled = { amount, status: 'settled', call: 'none', callId: 0, usedAtoms: undefined } as const;
+    const names = { name, claim: claimOf(named.transfer_method, name) };
+    this.#payment = {
+      ...names,
+      ...settled,
+      refundedAtoms: 0n,
+      wasEnqueued: false,
+      redelivery: 'not_requested',
+    };
     return undefined;
   }
 
@@ -238,8 +256,11 @@ export class QuoteCheck {
     if (!payment) return 'it names a payment that was never started: its data were swapped or changed';
     if (!from.includes(payment.status))
       return `the payment is ${payment.status}, which cannot be followed by ${event.type}`;
-    if (event.type === 'payment_settled' && event.data.amount !== payment.amount)
-      return `it settles ${event.data.amount} atoms, but ${payment.amount} were signed`;
+    if (event.type === 'upstream_answered' || event.type === 'payment_settled') {
+      const fault =
+        event.type === 'upstream_answered' ? use(payment, event.data) : settle(payment, event.data);
+      if (fault !== undefined) return fault;
+    }
     if (event.type === 'refunded') return refund(payment, event.data);
     const misstep = moveRequest(payment, event) ?? moveRefund(payment, event);
     if (misstep !== undefined) return misstep;
@@ -267,6 +288,8 @@ export class QuoteCheck {
       !payment.refunding &&
       payment.redelivery !== 'not_requested';
     if (!isWaiting) return 'no settled payment of that nonce waits for its call';
+    if (payment.usedAtoms !== undefined && BigInt(payment.amount) > payment.usedAtoms)
+      return `its payment moved ${payment.amount} atoms, but ${payment.usedAtoms} were used`;
     if ((event.type === 'enqueued_again') !== payment.wasEnqueued)
       return payment.wasEnqueued ? 'its call was enqueued before' : 'its call was never enqueued before';
     payment.wasEnqueued = true;
@@ -274,7 +297,7 @@ export class QuoteCheck {
     payment.failure = undefined;
     payment.call = 'enqueued';
     payment.callId = call_id;
-    this.enqueued = payment.name;
+    this.enqueued = payment.claim;
     return undefined;
   }
 
@@ -303,12 +326,36 @@ export class QuoteCheck {
   }
 }
 
+/** Applies what an answer has used of a payment of at most its amount. */
+function use(payment: Payment, { used }: EventData<'upstream_answered'>): string | undefined {
+  if ((used === undefined) !== (payment.usedAtoms === undefined))
+    return used === undefined
+      ? 'it does not say what was used of the signed amount'
+      : 'it says what was used, but its payer signed an exact amount';
+  if (used === undefined) return undefined;
+  if (used === '0' || BigInt(used) > BigInt(payment.amount))
+    return `it uses ${used} atoms, but ${payment.amount} were signed`;
+  payment.usedAtoms = BigInt(used);
+  return undefined;
+}
+
+/** After a reorg a facilitator may move another amount: the last one counts, and is at most what was signed. */
+function settle(payment: Payment, { amount }: EventData<'payment_settled'>): string | undefined {
+  const { signed = payment.amount } = payment;
+  const isExact = payment.usedAtoms === undefined;
+  if (isExact ? amount !== signed : amount === '0' || BigInt(amount) > BigInt(signed))
+    return `it settles ${amount} atoms, but ${signed} were signed`;
+  payment.signed = signed;
+  payment.amount = amount;
+  return undefined;
+}
+
 function refund(payment: Payment, data: EventData<'refunded'>): string | undefined {
   const { amount, payer, refunded_to, evidence } = data;
   const remaining = BigInt(payment.amount) - payment.refundedAtoms;
   if (remaining === 0n) return 'the whole payment was refunded before';
   if (amount === '0' || BigInt(amount) > remaining)
-    return `it refunds ${amount} atoms, but ${remaining} of the ${payment.amount} that were signed are left`;
+    return `it refunds ${amount} atoms, but ${remaining} of the ${payment.amount} that were moved are left`;
   if ((refunded_to === payer) !== (evidence === undefined))
     return `it refunds ${refunded_to}, and ${payer} has paid: a refund to another address, and no other, has evidence`;
   const { refunding, status } = payment;
@@ -398,6 +445,10 @@ function breachOfEnd(
 }
 
 /** Identifies a payment within the ledger. */
+export function claimOf(transferMethod: string, name: string): string {
+  return `${transferMethod}/${name}`;
+}
+
 export function nameOf({ network, asset, payer, payment_nonce }: Named): string {
   return `${network}/${asset}/${payer}/${payment_nonce}`;
 }

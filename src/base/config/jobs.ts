@@ -71,6 +71,7 @@ export async function readJobs(
   const policies = await readPolicies(root.values.jobPolicies, reading, routes);
   const prices = await readPrices(root, reading);
   addRoutes(routes, prices, report);
+  checkMeteredRoutes(routes, tokens, reading);
   checkDefaultMode(root, policies, prices, report);
   checkAmounts(tokens, prices, report);
   const tables = {
@@ -120,6 +121,23 @@ function addRoutes(routes: RoutesConfig | undefined, prices: Map<string, JobPric
     if (prices.has(key)) report.mistake([...at, 'price'], `job ${key} has a price in [job_prices] as well`);
     prices.set(key, { wei: price, inUsd: true });
   }
+}
+
+/** How much a facilitator has moved, only the chain shows. */
+function checkMeteredRoutes(
+  routes: RoutesConfig | undefined,
+  tokens: readonly AcceptedToken[],
+  { networks, report }: Reading,
+): void {
+  const metered = [...(routes?.all.values() ?? [])].findIndex(
+    ({ chargeHeader }) => chargeHeader !== undefined,
+  );
+  const unread = tokens.find(({ network }) => !networks.has(network));
+  if (metered !== -1 && unread)
+    report.mistake(
+      ['routes', metered, 'charge_header'],
+      `needs an RPC of each accepted token's network: [[networks]] does not name ${unread.network}`,
+    );
 }
 
 /** A restricted default names no contract to ask, so every priced job must have a policy that names one. */

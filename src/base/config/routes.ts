@@ -76,6 +76,11 @@ export const routeShape = {
     .describe(
       '`authorization`: the upstream answers, the payment is settled, the answer is given. `upfront`: the payment is settled first, as streams and long answers need. Default: `authorization` for GET and HEAD, otherwise `upfront`',
     ),
+  charge_header: matching(/^[a-z0-9-]{1,64}$/, 'must be the name of a header in lower case')
+    .optional()
+    .describe(
+      'The header of an answer that says what it costs, as `0.013 USD` or wei. The price of the route is then the highest: clients sign for it by `upto`, and what was used is charged',
+    ),
   charge_on: z
     .array(
       matching(/^[1-5](?:xx|\d\d)$/, 'must be statuses such as "2xx" or "404"'),
@@ -137,6 +142,11 @@ export async function readRoutes(root: RootTable, reading: Reading): Promise<Rou
     checkUpstream(table.at, whole.upstream, root, listener, report);
     if (whole.priceHeaders.length > 0 && whole.priceUrl === undefined)
       report.mistake([...table.at, 'price_headers'], 'needs price_url');
+    if (whole.chargeHeader !== undefined && whole.flow === 'upfront')
+      report.mistake(
+        [...table.at, 'flow'],
+        'must be "authorization", or left out: charge_header is read first',
+      );
     if (all.has(jobKey(whole))) report.mistake(table.at, `repeats job ${jobKey(whole)} of another route`);
     all.set(jobKey(whole), { ...whole, tokens });
   }
@@ -248,7 +258,11 @@ export function routeOf(routes: RoutesConfig | undefined, job: JobId): RouteConf
 }
 
 /** How a request for a route is charged. */
-export function flowOf({ flow }: Pick<RouteConfig, 'flow'>, method: string): 'authorization' | 'upfront' {
+export function flowOf(
+  { flow, chargeHeader }: Pick<RouteConfig, 'flow' | 'chargeHeader'>,
+  method: string,
+): 'authorization' | 'upfront' {
+  if (chargeHeader !== undefined) return 'authorization';
   return flow ?? (method === 'GET' || method === 'HEAD' ? 'authorization' : 'upfront');
 }
 

@@ -1,5 +1,5 @@
 import { type TokenPresetName, tokenPresets } from './presets.ts';
-import { transferMethods } from '../values/transfer-method.ts';
+import { exactMethods } from '../values/transfer-method.ts';
 import { chainIdOf } from '../values/primitives.ts';
 import type { AcceptedToken } from '../values/token.ts';
 import type { Reading } from './reading.ts';
@@ -23,8 +23,8 @@ const ownShape = {
   ),
   decimals: wholeNumber(0, 36).describe('6: an atom is a millionth'),
   pay_to: address.describe('Your address, which belongs to this ledger alone'),
-  transfer_method: oneOf(transferMethods)
-    .default(transferMethods[0])
+  transfer_method: oneOf(exactMethods)
+    .default(exactMethods[0])
     .describe('How money moves: by a transfer that the token takes signed, or by Permit2, for any ERC-20'),
   peg: oneOf(['USD'])
     .optional()

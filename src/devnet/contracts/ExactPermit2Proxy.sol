@@ -37,12 +37,15 @@ contract ExactPermit2Proxy is Permit2Proxy {
         emit SettledWithPermit();
     }
 
+    error InvalidAmount();
+
     function pay(
         IPermit2.PermitTransferFrom calldata permit,
         address owner,
         Witness calldata witness,
         bytes calldata signature
     ) private {
+        if (permit.permitted.amount == 0) revert InvalidAmount();
         bytes32 hash = keccak256(abi.encode(WITNESS_TYPEHASH, witness.to, witness.validAfter));
         IPermit2.SignatureTransferDetails memory details =
             IPermit2.SignatureTransferDetails(witness.to, permit.permitted.amount);

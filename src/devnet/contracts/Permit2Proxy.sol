@@ -50,7 +50,6 @@ abstract contract Permit2Proxy {
     event SettledWithPermit();
     event EIP2612PermitFailedWithData(address indexed token, address indexed owner, bytes data);
 
-    error InvalidAmount();
     error InvalidDestination();
     error InvalidOwner();
     error PaymentTooEarly();
@@ -73,7 +72,6 @@ abstract contract Permit2Proxy {
         string memory witnessTypeString,
         bytes calldata signature
     ) internal {
-        if (details.requestedAmount == 0) revert InvalidAmount();
         if (owner == address(0)) revert InvalidOwner();
         if (details.to == address(0)) revert InvalidDestination();
         if (block.timestamp < validAfter) revert PaymentTooEarly();

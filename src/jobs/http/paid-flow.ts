@@ -244,13 +244,14 @@ export function receiptUrl(context: JobsContext, digest: string): string {
 
 /** The header that tells the client of its settlement, in the version of its payment. */
 export function paymentResponse({
-  payment: { transaction, payer, network },
+  payment: { transaction, payer, network, amount },
   x402Version,
   signedReceipt,
 }: AcceptedAnswer): [name: string, value: string] {
   const isV1 = x402Version === 1;
   const named = (isV1 && v1NameOf(network as Caip2)) || network;
   const extensions = signedReceipt && { extensions: { [offerReceiptKey]: receiptEntry(signedReceipt) } };
-  const value = encodeHeader({ success: true, transaction, network: named, payer, ...extensions });
+  const moved = isV1 ? {} : { amount };
+  const value = encodeHeader({ success: true, transaction, network: named, payer, ...moved, ...extensions });
   return [isV1 ? 'x-payment-response' : 'payment-response', value];
 }

@@ -100,6 +100,8 @@ function createUpstream(url: string, now: () => number = () => performance.now()
         const answer = await Promise.race([asked, over.promise]);
         failures = 0;
         const { statusCode: status, headers: fields, body: stream, trailers } = answer;
+        // whoever reads it is told of its error; one that is destroyed unread has no reader
+        stream.on('error', () => {});
         return { kind: 'head', status, headers: fields, body: stream, trailers };
       } catch (error) {
         const reason = signal.aborted ? 'aborted' : failureOf(error);

@@ -6,6 +6,7 @@ import {
   type PaymentToken,
   readSignedPayment,
   type SignedPayment,
+  payableTokens,
   tokensOfPayment,
 } from '../../payments/rules/payment.ts';
 import { fullOptions, optionFromJson, type SettlementOption } from '../../payments/rules/quote.ts';
@@ -162,7 +163,9 @@ async function findCharged(
   const { decoded } = refused;
   const offered = findOffered(context, refused, lookUp);
   // a version 1 payment does not name its token: the one that it was signed for is looked up
-  const tokens = offered ? [offered.option] : tokensOfPayment(decoded, context.settings.acceptedTokens);
+  const tokens = offered
+    ? [offered.option]
+    : tokensOfPayment(decoded, payableTokens(context.settings.acceptedTokens));
   for (const token of tokens) {
     const charged = await findChargedIn(context, refused, token, offered);
     if (charged !== undefined) return charged;
@@ -246,7 +249,10 @@ async function recordCharged(
     valid_before: String(payment.validBefore),
     ...(quoteDigest === undefined ? {} : { quote_digest: quoteDigest }),
   };
-  const command = recoverPayment({ ...payment, transaction, place: proof }, { refused });
+  const command = recoverPayment(
+    { ...payment, amount: proof.value ?? payment.amount, transaction, place: proof },
+    { refused },
+  );
   const { outcome } = await context.lane.append(command, { urgent: true });
   if (outcome !== 'ok') return 'payment_unrecorded';
   context.log.warn(

@@ -97,7 +97,12 @@ export function createCatalog(
       priceWei: at.wei,
       inUsd: at.inUsd,
       options: config.acceptedTokens.flatMap((token) =>
-        optionsOf(token, rates.get(tokenName(token)), at, selling.get(key)),
+        optionsOf(
+          route?.chargeHeader === undefined ? token : { ...token, transferMethod: 'upto' },
+          rates.get(tokenName(token)),
+          at,
+          selling.get(key),
+        ),
       ),
     });
     jobs.set(key, {

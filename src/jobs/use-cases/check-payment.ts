@@ -178,14 +178,15 @@ async function verifyPayment(
     const landing = await findLanding(context, payment, quotedAtSecs, { kind: 'not_landed' });
     return unlessLost(judgeLanding(context, request, matched, landing, matched.late));
   }
+  const needs = { factory: signed.factory, submitter: payment.submitter };
   const isSkipped = !context.settings.facilitatorVerify && job.mode === 'public_paid';
   if (isSkipped && !mayBeLost && signed.kind === 'signed' && offers.isSettled(payment)) {
-    const settler = facilitators.settlerOf({ ...kindOf(payment), factory: signed.factory });
+    const settler = facilitators.settlerOf({ ...kindOf(payment), ...needs });
     if (settler) return verifiedBy('signature', settler);
   }
   const source = { payer: payment.payer, client: request.client };
   const asked = facilitatorRequest(payment, digest, carried);
-  const answer = await facilitators.verify(asked, source, signed.factory);
+  const answer = await facilitators.verify(asked, source, needs);
   if (answer.kind === 'invalid')
     return unlessLost(await judgeInvalid(context, request, job, matched, answer.reason));
   const isOtherPayer =
@@ -237,9 +238,10 @@ function judgeLanding(
   const { digest } = matched;
   switch (landing.kind) {
     case 'landed':
-      return isOfClient(context, request, matched, landing)
+      // what the request would use is not known: what was moved before is returned
+      return matched.payment.transferMethod !== 'upto' && isOfClient(context, request, matched, landing)
         ? verifiedBy('chain', { name: undefined }, landing)
-        : refusal(request, 'payment_recovered', { digest, details: [unprovenLanding] });
+        : refusal(request, 'payment_recovered', { digest, details: landedDetails(matched) });
     case 'unsure':
       return refusal(request, 'payment_use_unknown', { digest });
     case 'not_landed':
@@ -247,6 +249,11 @@ function judgeLanding(
   }
 }
 
+function landedDetails({ payment }: MatchedPayment): readonly string[] {
+  return [payment.transferMethod === 'upto' ? landedUnused : unprovenLanding];
+}
+
+const landedUnused = 'it has landed before this request has used anything: its refund is due';
 const unprovenLanding =
   'it has landed already, and nothing in this request shows that it was signed for this offer: echo the whole offer, or sign for the request';
 

@@ -155,9 +155,9 @@ export function acceptedOnRecord(
 ): PaymentAnswer {
   const job = jobOf(state);
   if (!job || !known.call || !known.settled) throw new Error('a settled payment has no call');
-  const { transaction, at: settledAt } = known.settled;
+  const { at: settledAt } = known.settled;
   const { callId } = known.call;
-  const payment = paymentSummary(known.payment, transaction);
+  const payment = paymentSummary(known.payment, known.settled);
   const x402Version = known.recovered?.redelivery?.x402_version ?? known.payment.x402_version;
   return acceptedAnswer(
     context,

@@ -1,9 +1,10 @@
 import { schemes } from '../../payments/rules/schemes/schemes.ts';
+import { payableTokens } from '../../payments/rules/payment.ts';
 import type { SettlementOption } from '../../payments/rules/quote.ts';
 import { type AcceptedToken, tokenName } from '../../base/values/token.ts';
 import type { SupportedAnswer } from '../../payments/peers/facilitator/facilitator.ts';
 import type { Facilitators } from '../../payments/peers/facilitator/facilitators.ts';
-import { isAmong, type SupportedKind } from '../../payments/rules/supported-kinds.ts';
+import { isAmong, kindOf, type SupportedKind } from '../../payments/rules/supported-kinds.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { JobsConfig } from '../../base/config/config.ts';
 
@@ -60,6 +61,14 @@ export function createOffers(
   const isOffered = (option: SettlementOption): boolean =>
     isSettled(option) && !isWrong(option) && hasRate(option);
 
+  /** An option by `upto` names the account that its transfer is submitted from; undefined before any facilitator has said it. */
+  const withSubmitter = (option: SettlementOption): SettlementOption | undefined => {
+    const { network, transferMethod } = option;
+    if (transferMethod !== 'upto') return option;
+    const [submitter] = kindOf(settled ?? [], { scheme: schemes.upto.x402Scheme, network })?.submitters ?? [];
+    return submitter && { ...option, submitter };
+  };
+
   return {
     isSettled,
     isWrong,
@@ -80,7 +89,9 @@ export function createOffers(
       }
       let list = lists.get(options);
       if (!list) {
-        list = options.every(isOffered) ? options : options.filter(isOffered);
+        list = options.every((option) => isOffered(option) && option.transferMethod !== 'upto')
+          ? options
+          : options.filter(isOffered).flatMap((option) => withSubmitter(option) ?? []);
         lists.set(options, list);
       }
       return list;
@@ -112,7 +123,9 @@ export function createOffers(
 /** Those of version 2. */
 function namesOf(kinds: readonly SupportedKind[]): Set<string> {
   const kindsV2 = kinds.filter(({ x402Version }) => x402Version === 2);
-  return new Set(kindsV2.map(({ scheme, network }) => `${scheme} ${network}`));
+  return new Set(
+    kindsV2.map(({ scheme, network, submitters: [first] = [] }) => `${scheme} ${network} ${first}`),
+  );
 }
 
 /** Asks the facilitators what they settle and updates the offers. Never throws. */
@@ -136,9 +149,12 @@ export function unsettledKinds({
   settings,
 }: {
   readonly offers: Pick<Offers, 'isSettled'>;
-  readonly settings: Pick<JobsConfig, 'acceptedTokens'>;
+  readonly settings: Pick<JobsConfig, 'acceptedTokens' | 'routes'>;
 }): string[] {
-  const missing = settings.acceptedTokens
+  const { acceptedTokens, routes } = settings;
+  const isMetered = routes?.all.values().some(({ chargeHeader }) => chargeHeader !== undefined) === true;
+  const kinds = isMetered ? payableTokens(acceptedTokens) : acceptedTokens;
+  const missing = kinds
     .filter((token) => !offers.isSettled(token))
     .map(({ network, transferMethod }) => `${schemes[transferMethod].x402Scheme} payments on ${network}`);
   return [...new Set(missing)];

@@ -3,6 +3,7 @@ import type { Address, Hex } from '../../base/values/primitives.ts';
 import { foldQuote, paymentOf } from '../../payments/rules/quote-state.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import { readStream } from '../../ledger/store/streams.ts';
+import { isTooMuch, movedAtoms } from '../../payments/rules/settlement.ts';
 import { settlePayment, type SettlementPorts } from '../../payments/use-cases/settle-payment.ts';
 import type { StartedPayment } from '../../payments/use-cases/record-settlement.ts';
 import { acceptedAnswer, type JobAnswer, type PaymentAnswer } from './answer.ts';
@@ -221,7 +222,8 @@ async function finishPayment(
   const answering = (): Promise<PaymentAnswer | JobRefusal> => {
     if (askedUntil === undefined) return settleStarted(context, request, job, begun, checked);
     const caller = checked.caller?.address;
-    const asking = { started: begun, attempt: 1, endsAt: askedUntil, caller };
+    const quotedWei = BigInt(checked.state.quote?.price_wei ?? job.priceWei);
+    const asking = { started: begun, attempt: 1, endsAt: askedUntil, caller, quotedWei };
     return answerThenSettle(context, request, job, asking, checked);
   };
   return whileSettling(context, digest, answering);
@@ -350,7 +352,11 @@ async function settleStarted(
   switch (settled.kind) {
     case 'settled': {
       const { serviceId, jobIndex } = job;
-      const payment = paymentSummary(paymentToData(state.payment), settled.transaction);
+      const atoms = movedAtoms(state, settled.proof);
+      // its receipt shows the refund that is due
+      if (isTooMuch(state, atoms)) return refusal(request, 'payment_recovered', { digest });
+      const { transaction } = settled;
+      const payment = paymentSummary(paymentToData(state.payment), { amount: String(atoms), transaction });
       const { x402Version } = state.payment;
       return acceptedAnswer(
         context,

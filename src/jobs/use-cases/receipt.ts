@@ -48,7 +48,7 @@ export async function readReceipt(context: ReceiptReader, digest: Hex, withResul
     ...(job ? { service_id: job.serviceId, job_index: job.jobIndex } : {}),
     ...(state.quote ? { quote_expires_at: new Date(state.quote.expires_at * 1_000).toISOString() } : {}),
     ...(paid?.call ? { call_id: paid.call.callId } : {}),
-    ...(paid?.settled ? { payment: paymentSummary(paid.payment, paid.settled.transaction) } : {}),
+    ...(paid?.settled ? { payment: paymentSummary(paid.payment, paid.settled) } : {}),
     ...(paid && paid.refunds.length > 0 ? { refunds: paid.refunds.map(refundJson) } : {}),
     ...(await requestPart(context, digest, paid, withResult)),
     events: events.map(({ type, at }) => ({ type, at })),

@@ -3,7 +3,7 @@ import type { DecodedPayment } from '../../payments/rules/decode-payment.ts';
 import { redeliveryDigest } from '../../payments/rules/payer-signatures.ts';
 import { type BindingCheck, checkBinding, termsFromData } from '../../payments/rules/quote.ts';
 import { readQuoteToken } from '../../payments/rules/quote-token.ts';
-import { foldQuote, type PaymentState, paymentOf } from '../../payments/rules/quote-state.ts';
+import { foldQuote, paidAmount, type PaymentState, paymentOf } from '../../payments/rules/quote-state.ts';
 import { grant } from '../../payments/rules/deliver-or-refund.ts';
 import { refundReason } from '../../payments/rules/refund.ts';
 import { settlementState } from '../../payments/rules/settlement.ts';
@@ -69,14 +69,15 @@ export async function redeliver(
 }
 
 /** Why a job cannot be delivered for a payment, whatever its payer signs; undefined if it can. */
-function obstacleOf(job: Job, { payment, refunds, refunding }: PaymentState): string | undefined {
+function obstacleOf(job: Job, known: PaymentState): string | undefined {
+  const { payment, refunds, refunding } = known;
   if (refunding) return 'its refund is being sent';
   if (refunds.length > 0) return 'a part of the payment was refunded, so the rest of it is refunded as well';
-  const { network, asset, pay_to: payTo, amount } = payment;
+  const { network, asset, pay_to: payTo } = payment;
   const offer = job.options.find((one) => one.network === network && one.asset === asset);
   if (job.restriction || job.isTopUp) return 'this job cannot be delivered for a recovered payment';
   if (offer?.payTo !== payTo) return 'this job is not sold for that token any more';
-  return offer.amount > BigInt(amount)
+  return offer.amount > BigInt(paidAmount(known))
     ? `this job costs ${offer.amount} atoms now, more than was paid`
     : undefined;
 }

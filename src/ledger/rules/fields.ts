@@ -69,6 +69,8 @@ export const settlementTerms = {
   pay_to: address,
   eip712_name: domainText,
   eip712_version: domainText,
+  /** Of `upto`: the only account that may submit the transfer. */
+  submitter: address.optional(),
 };
 
 /** The block's own time in Unix seconds, if the node reports it with the transfer. */

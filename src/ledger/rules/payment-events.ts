@@ -140,6 +140,8 @@ export const paymentEvents = {
       head_sha256: hex32,
       result_sha256: hex32,
       result_bytes: count,
+      /** Of a payment by `upto`: the atoms that were used, at least one and at most the signed amount. */
+      used: uint256.optional(),
     }),
     transition: { of: 'payment', from: ['authorized'], to: 'settling' },
     quoteState: 'changes',

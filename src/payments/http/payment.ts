@@ -196,6 +196,9 @@ export const settlement = z
     transaction: hex32,
     network: z.string().describe('CAIP-2 in version 2, the name of the network in version 1.'),
     payer: address,
+    amount: atoms
+      .optional()
+      .describe('What was moved, which is less than was signed only by `upto`. In version 2.'),
     extensions: z
       .strictObject({
         [offerReceiptKey]: z.strictObject({

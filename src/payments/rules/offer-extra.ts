@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Hex, isHex32 } from '../../base/values/primitives.ts';
+import { type Address, type Hex, isHex32, parseAddress } from '../../base/values/primitives.ts';
 import { type QuoteEcho, quoteEcho } from './quote-echo.ts';
 
 /**
@@ -30,16 +30,18 @@ export interface EchoedExtra {
   readonly echo: QuoteEcho | undefined;
   readonly eip712Name: string | undefined;
   readonly eip712Version: string | undefined;
+  readonly submitter: Address | undefined;
 }
 
 export function readOfferExtra(extra: Readonly<Record<string, unknown>> = {}): EchoedExtra {
-  const { quoteDigest, offerSecret, quote, name, version } = extra;
+  const { quoteDigest, offerSecret, quote, name, version, facilitatorAddress } = extra;
   return {
     quoteDigest: typeof quoteDigest === 'string' && isHex32(quoteDigest) ? quoteDigest : undefined,
     offerSecret: textOf(offerSecret),
     echo: quote === undefined ? undefined : quoteEcho.safeParse(quote).data,
     eip712Name: textOf(name),
     eip712Version: textOf(version),
+    submitter: parseAddress(textOf(facilitatorAddress) ?? ''),
   };
 }
 

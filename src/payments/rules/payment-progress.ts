@@ -175,8 +175,9 @@ function changeBy(event: EventOf<ProgressType>, progress: PaymentProgress) {
     case 'upstream_repeated':
       return { upstream: { attempt: event.data.attempt, endsAt: event.data.ends_at } };
     case 'upstream_answered': {
-      const { attempt, http_status, head_sha256, result_sha256, result_bytes } = event.data;
-      const answered = { attempt, http_status, head_sha256, result_sha256, result_bytes };
+      const { attempt, http_status, head_sha256, result_sha256, result_bytes, used } = event.data;
+      const facts = { attempt, http_status, head_sha256, result_sha256, result_bytes };
+      const answered = used === undefined ? facts : { ...facts, used };
       return { status: 'settling', answered } as const;
     }
     case 'settlement_unknown': {

@@ -51,6 +51,11 @@ export function hasOwnScheme({ scheme, transferMethod }: DecodedPayment): boolea
 /** A token as its payer's signature names it. */
 export type PaymentToken = Omit<SettlementOption, 'amount' | 'creditMicros'>;
 
+/** The tokens of a configuration with every method that they may be paid by: each also by `upto`. */
+export function payableTokens<T extends PaymentToken>(tokens: readonly T[]): T[] {
+  return tokens.flatMap((token) => [token, { ...token, transferMethod: 'upto' }]);
+}
+
 /**
  * The tokens that a payment may mean, whatever else it agrees to: enough to read what its payer signed. A version 1 payment names no
  * asset: each token of its network.
@@ -168,6 +173,7 @@ export function paymentToData(payment: SignedPayment): SignedPaymentData {
     max_timeout_secs: payment.maxTimeoutSecs,
     eip712_name: payment.eip712Name,
     eip712_version: payment.eip712Version,
+    ...(payment.submitter === undefined ? {} : { submitter: payment.submitter }),
   };
 }
 
@@ -190,6 +196,7 @@ export function paymentFromData(data: SignedPaymentData): SignedPayment {
     maxTimeoutSecs: data.max_timeout_secs,
     eip712Name: data.eip712_name,
     eip712Version: data.eip712_version,
+    ...(data.submitter === undefined ? {} : { submitter: data.submitter as Address }),
   };
 }
 
@@ -207,9 +214,11 @@ export function ofPayment({ network, asset, payer, nonce }: Fingerprint) {
   return { network, asset, payer, payment_nonce: nonce };
 }
 
-/** The part of a payment that its client sees. */
-export function paymentSummary(payment: SignedPaymentData, transaction: string) {
-  const { network, asset, symbol, decimals, amount, payer } = payment;
+/** The part of a settled payment that its client sees: what was moved, which is less than was signed only by `upto`. */
+export function paymentSummary(
+  { network, asset, symbol, decimals, payer }: SignedPaymentData,
+  { amount, transaction }: { readonly amount: string; readonly transaction: string },
+) {
   return { network, asset, symbol, decimals, amount, payer, transaction };
 }
 

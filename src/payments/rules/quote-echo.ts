@@ -65,6 +65,7 @@ export interface EchoedTerms {
   readonly amount: string;
   readonly eip712Name: string | undefined;
   readonly eip712Version: string | undefined;
+  readonly submitter?: Address | undefined;
   readonly quoteDigest: Hex;
   readonly echo: QuoteEcho;
 }
@@ -140,7 +141,7 @@ export function authenticQuote(
 
 /** Undefined if a term is not spelt as any option's is. */
 function optionOf({ echo, ...terms }: EchoedTerms): SettlementOption | undefined {
-  const { network, transferMethod, asset, eip712Name, eip712Version } = terms;
+  const { network, transferMethod, asset, eip712Name, eip712Version, submitter } = terms;
   const payTo = parseAddress(terms.payTo);
   const amount = uint256.safeParse(terms.amount);
   if (!payTo || !amount.success || eip712Name === undefined || eip712Version === undefined) return undefined;
@@ -155,6 +156,7 @@ function optionOf({ echo, ...terms }: EchoedTerms): SettlementOption | undefined
     payTo,
     eip712Name,
     eip712Version,
+    ...(transferMethod === 'upto' && { submitter }),
     ...(creditMicros === undefined ? {} : { creditMicros: BigInt(creditMicros) }),
   };
 }

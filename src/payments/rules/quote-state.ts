@@ -88,6 +88,11 @@ export function paidPayment({ payment }: QuoteState): PaymentState | undefined {
   return payment?.status === 'settled' ? payment : undefined;
 }
 
+/** The atoms that a payment has moved; what was signed while it is not settled. */
+export function paidAmount({ payment, settled }: Pick<PaymentState, 'payment' | 'settled'>): string {
+  return settled?.amount ?? payment.amount;
+}
+
 export type ReceiptState =
   | 'quoted'
   | 'authorized'

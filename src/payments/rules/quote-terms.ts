@@ -16,6 +16,7 @@ const termNames = [
   'transfer_method',
   'eip712_name',
   'eip712_version',
+  'submitter',
 ] as const;
 
 /**
@@ -36,6 +37,7 @@ export function termsDiffer(options: RecordedOptions, payment: SignedPaymentData
 
 function termsOf(payment: SignedPaymentData) {
   const { network, transfer_method, asset, symbol, decimals, amount, pay_to } = payment;
-  const { eip712_name, eip712_version } = payment;
-  return { network, transfer_method, asset, symbol, decimals, amount, pay_to, eip712_name, eip712_version };
+  const { eip712_name, eip712_version, submitter } = payment;
+  const terms = { network, transfer_method, asset, symbol, decimals, amount, pay_to };
+  return { ...terms, eip712_name, eip712_version, submitter };
 }

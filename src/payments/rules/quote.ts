@@ -162,6 +162,7 @@ export function optionJson(option: SettlementOption) {
     pay_to: option.payTo,
     eip712_name: option.eip712Name,
     eip712_version: option.eip712Version,
+    ...(option.submitter === undefined ? {} : { submitter: option.submitter }),
     ...(option.creditMicros === undefined ? {} : { credit_micros: String(option.creditMicros) }),
   };
 }
@@ -183,6 +184,7 @@ export function optionFromJson(json: OptionData): SettlementOption {
     payTo: json.pay_to as Address,
     eip712Name: json.eip712_name,
     eip712Version: json.eip712_version,
+    ...(json.submitter === undefined ? {} : { submitter: json.submitter as Address }),
     ...(json.credit_micros === undefined ? {} : { creditMicros: BigInt(json.credit_micros) }),
   };
 }

@@ -1,5 +1,5 @@
 import { refundedAtoms } from './payment-progress.ts';
-import type { PaymentState } from './quote-state.ts';
+import { paidAmount, type PaymentState } from './quote-state.ts';
 
 export const refundReasons = ['dead_lettered', 'never_enqueued', 'recovered', 'granted'] as const;
 /**
@@ -41,6 +41,10 @@ export function refundRequestState(payment: PaymentState): RefundRequestState | 
 }
 
 /** What is left to be returned of a payment, in atoms of its token. */
-export function remainingAtoms({ payment, refunds }: Pick<PaymentState, 'payment' | 'refunds'>): bigint {
-  return BigInt(payment.amount) - refundedAtoms({ refunds });
+export function remainingAtoms({
+  payment,
+  settled,
+  refunds,
+}: Pick<PaymentState, 'payment' | 'settled' | 'refunds'>): bigint {
+  return BigInt(paidAmount({ payment, settled })) - refundedAtoms({ refunds });
 }

@@ -38,6 +38,8 @@ export interface HeldCall {
 /** A transfer's place on the chain. */
 export interface Proof extends PlacedTransfer {
   readonly blockHash: Hex;
+  /** The atoms that it moved, of a scheme that may move less than was signed; undefined: all that was signed. */
+  readonly value?: bigint;
 }
 
 export interface Settlement {
@@ -239,7 +241,8 @@ function released(state: SettlementState, lease?: FirstLease): Released {
   if (call.kind !== 'waiting' && call.kind !== 'kept') return { events, call: { kind: 'unchanged' } };
   const { callId } = call;
   if (answered && call.kind === 'waiting' && events.length > 0) {
-    const completed: LedgerEvent = { type: 'completed', data: { call_id: callId, ...answered } };
+    const { used: _, ...result } = answered;
+    const completed: LedgerEvent = { type: 'completed', data: { call_id: callId, ...result } };
     return { events: [...events, completed], call: { kind: 'answer', callId } };
   }
   if (lease && events.some(({ type }) => type === 'enqueued')) {
@@ -258,12 +261,34 @@ function settle(state: SettlementState, { transaction, proof, lease }: Settlemen
   const evidence = proof
     ? { evidence: 'chain' as const, ...placeData(proof) }
     : { evidence: 'facilitator' as const };
-  const data = { ...ofPayment(payment), amount: String(payment.amount), transaction, ...evidence };
-  const { events, call } = released(state, lease);
+  const amount = movedAtoms(state, proof);
+  const data = { ...ofPayment(payment), amount: String(amount), transaction, ...evidence };
+  const { events, call } = isTooMuch(state, amount) ? withheld(state) : released(state, lease);
   return record([{ type: 'payment_settled', data }, ...events], {
     claims: proof ? [transferOf(payment, transaction, proof.logIndex)] : [],
     call,
   });
+}
+
+/** What is moved for a payment: all that was signed, or of `upto` as much as its transfer shows, or as its answer has used. */
+export function movedAtoms(
+  { payment, answered }: Pick<SettlementState, 'payment' | 'answered'>,
+  proof?: Pick<Proof, 'value'>,
+): bigint {
+  return proof?.value ?? (answered?.used === undefined ? payment.amount : BigInt(answered.used));
+}
+
+/** Whether a facilitator has moved more than was used. Before an answer has used anything, that is any amount. */
+export function isTooMuch(
+  { payment, answered }: Pick<SettlementState, 'payment' | 'answered'>,
+  atoms: bigint,
+): boolean {
+  return payment.transferMethod === 'upto' && atoms > BigInt(answered?.used ?? 0);
+}
+
+/** Nothing is delivered for money that its payer does not owe: its refund is due, the whole of it. */
+function withheld(state: SettlementState): Released {
+  return { events: [], call: waiting(state, 'remove') };
 }
 
 function fail(state: SettlementState, reason: string, call: 'watch' | 'remove'): SettlementDecision {
@@ -368,11 +393,15 @@ function settleByOperator(
 ): SettlementDecision {
   const { payment } = state;
   const { transaction, transfer } = outcome;
-  const place = 'blockHash' in transfer ? placeData(transfer) : { log_index: transfer.logIndex };
-  const amount = String(payment.amount);
-  const data = { ...ofPayment(payment), amount, transaction, evidence: 'operator' as const, ...place };
-  const settled: LedgerEvent = { type: 'payment_settled', data };
-  const { events, call } = released(state);
+  const isShown = 'blockHash' in transfer;
+  const place = isShown ? placeData(transfer) : { log_index: transfer.logIndex };
+  const amount = movedAtoms(state, isShown ? transfer : undefined);
+  const money = { amount: String(amount), transaction, evidence: 'operator' as const };
+  const settled: LedgerEvent = {
+    type: 'payment_settled',
+    data: { ...ofPayment(payment), ...money, ...place },
+  };
+  const { events, call } = isTooMuch(state, amount) ? withheld(state) : released(state);
   return record([resolvedByOperator(state, { ...outcome, paid: true }), settled, ...events], {
     claims: [transferOf(payment, transaction, transfer.logIndex)],
     call,

@@ -73,11 +73,15 @@ export interface PassedOn {
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
-/** The body of `/verify` and `/settle`, rebuilt from checked fields: only extensions are passed on as the client wrote them. */
+/**
+ * The body of `/verify` and `/settle`, rebuilt from checked fields: only extensions are passed on as the client wrote them.
+ * @param atoms what is moved, where that is less than was signed
+ */
 export function facilitatorRequest(
   payment: SignedPayment,
   digest: Hex,
   { resource, extensions = {} }: PassedOn = {},
+  atoms = payment.amount,
 ) {
   const requirement = requirementV2(payment, publicExtra(digest), payment.maxTimeoutSecs);
   const payload = schemes[payment.transferMethod].facilitatorPayload(payment);
@@ -90,7 +94,7 @@ export function facilitatorRequest(
       payload,
       ...(Object.keys(extensions).length > 0 && { extensions }),
     },
-    paymentRequirements: requirement,
+    paymentRequirements: { ...requirement, amount: String(atoms) },
   };
 }
 

@@ -7,7 +7,7 @@ import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { Chain } from '../peers/chain/chain.ts';
 import type { SettleAnswer, SettleOptions } from '../peers/facilitator/facilitator.ts';
 import type { Facilitators } from '../peers/facilitator/facilitators.ts';
-import type { FirstLease, Outcome } from '../rules/settlement.ts';
+import { type FirstLease, isTooMuch, movedAtoms, type Outcome } from '../rules/settlement.ts';
 import type { Caip2, Hex } from '../../base/values/primitives.ts';
 import { LedgerInconsistentError } from '../../ledger/store/halt.ts';
 import type { Landing } from './find-settlement.ts';
@@ -72,14 +72,18 @@ function logNotSettled(
  */
 export async function requestSettlement(
   context: SettlementPorts,
-  { digest, state: { payment, facilitator: name } }: StartedPayment,
+  { digest, state }: StartedPayment,
   options: SettleOptions,
   beside: PassedOn = {},
 ): Promise<Outcome> {
+  const { payment, facilitator: name } = state;
+  const atoms = movedAtoms(state);
+  // before its answer has used anything
+  if (isTooMuch(state, atoms)) return { kind: 'unknown', reason: 'nothing_used' };
   const { halt } = context.lane.state;
   // its outcome could not be recorded
   if (halt) throw new LedgerInconsistentError(halt);
-  const request = facilitatorRequest(payment, digest, beside);
+  const request = facilitatorRequest(payment, digest, beside, atoms);
   const answer = await context.facilitators.settle(request, { name }, options);
   return judge(context, payment, answer);
 }
@@ -121,12 +125,14 @@ async function judgeSuccess(
     return { kind: 'unknown', reason: 'payer_mismatch', transaction, settledPayer: answer.payer };
   }
   const { confirm, confirmTimeoutMs } = context.settings;
+  // how much a facilitator has moved, only the chain shows
   const unproven: Outcome =
-    confirm === 'required'
+    confirm === 'required' || payment.transferMethod === 'upto'
       ? { kind: 'unknown', reason: 'not_on_chain', transaction }
       : { kind: 'settled', transaction, proof: undefined };
   const chain = context.chains.get(payment.network);
-  if (!chain || confirm === 'after' || confirm === 'never') return unproven;
+  if (!chain || ((confirm === 'after' || confirm === 'never') && payment.transferMethod !== 'upto'))
+    return unproven;
   const found = await chain.waitForSettlement(transaction, expectedTransfer(payment), confirmTimeoutMs);
   switch (found.kind) {
     case 'paid':

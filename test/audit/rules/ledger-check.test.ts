@@ -205,7 +205,7 @@ test.each<[string, StreamEvent[], RegExp]>([
   [
     'a part of a refund that is more than is left',
     after(6, dead, refunded({ amount: '500' }), refunded({ amount: '1501', log_index: 5 })),
-    /refunds 1501 atoms, but 1500 of the 2000 that were signed are left/,
+    /refunds 1501 atoms, but 1500 of the 2000 that were moved are left/,
   ],
   ['a refund of nothing', after(6, dead, refunded({ amount: '0' })), /refunds 0 atoms/],
   [

@@ -60,8 +60,10 @@ async function prepare({
   readonly dir: string;
 }): Promise<PayerOptions> {
   if (scheme === undefined || scheme === 'eip3009') return { transferMethod: scheme };
-  if (scheme !== 'permit2') throw new ArgumentError('--scheme is eip3009 or permit2');
-  const { rpc_url: url, chain_id: chainId, plain_token: token } = await readDescription(dir);
+  if (scheme !== 'permit2' && scheme !== 'upto')
+    throw new ArgumentError('--scheme is eip3009, permit2 or upto');
+  const { rpc_url: url, chain_id: chainId, ...tokens } = await readDescription(dir);
+  const token = scheme === 'upto' ? tokens.token : tokens.plain_token;
   if (token === undefined)
     throw new ArgumentError('this devnet has no token that is paid with by Permit2: start it again');
   await approvePermit2({ url, chainId }, token as Address, devnetKeys.payer);

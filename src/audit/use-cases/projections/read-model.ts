@@ -1,7 +1,7 @@
 import { type RecordedEvent, typesListing } from '../../../ledger/rules/event.ts';
 import { refundReason, refundRequestState } from '../../../payments/rules/refund.ts';
 import { refundedAtoms } from '../../../payments/rules/payment-progress.ts';
-import { foldQuote, jobOf, type PaymentState } from '../../../payments/rules/quote-state.ts';
+import { foldQuote, jobOf, paidAmount, type PaymentState } from '../../../payments/rules/quote-state.ts';
 import type {
   CallRow,
   PaymentRow,
@@ -31,7 +31,7 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
   const { payment } = state;
   if (!last || !payment || !start) return { payments: [], calls: [], withdrawn: [] };
   const job = jobOf(state);
-  const { network, asset, symbol, decimals, amount, payer, pay_to } = payment.payment;
+  const { network, asset, symbol, decimals, payer, pay_to } = payment.payment;
   const { settled, refunds } = payment;
   const call = callRow(payment, events, start.seq);
   const payments: PaymentRow[] = [
@@ -44,7 +44,7 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
       asset,
       symbol,
       decimals,
-      amount,
+      amount: paidAmount(payment),
       payer,
       pay_to,
       state: stateOf(payment),

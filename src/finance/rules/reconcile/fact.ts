@@ -12,6 +12,8 @@ export interface PaymentFact extends Account, NamedProgress {
   readonly payer: string;
   readonly nonce: string;
   readonly signedAmount: bigint;
+  /** Its payer signed for at most that (`upto`). */
+  readonly isAtMost: boolean;
   readonly startedAt: string;
   /** The transaction that settled it last, whether or not that settlement stood. */
   readonly transaction: string | undefined;
@@ -20,8 +22,16 @@ export interface PaymentFact extends Account, NamedProgress {
 }
 
 /** The amount that settled; the signed one while none did. */
-export function amountOf({ settled, signedAmount }: PaymentFact): bigint {
+export function amountOf({ settled, signedAmount }: Pick<PaymentFact, 'settled' | 'signedAmount'>): bigint {
   return settled ? BigInt(settled.amount) : signedAmount;
+}
+
+/** Whether that many atoms are what was signed. */
+export function isSignedAmount(
+  { signedAmount, isAtMost }: Pick<PaymentFact, 'signedAmount' | 'isAtMost'>,
+  atoms: bigint,
+): boolean {
+  return isAtMost ? atoms > 0n && atoms <= signedAmount : atoms === signedAmount;
 }
 
 /** How an operator explained money that came without a payment. */

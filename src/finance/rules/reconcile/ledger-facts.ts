@@ -384,7 +384,7 @@ function termsOf(
   { stream, seq, at }: RecordedEvent,
   terms: Pick<
     EventData<'payment_recovered'>,
-    'network' | 'asset' | 'payer' | 'pay_to' | 'symbol' | 'decimals' | 'amount'
+    'network' | 'transfer_method' | 'asset' | 'payer' | 'pay_to' | 'symbol' | 'decimals' | 'amount'
   >,
   nonce: string,
 ) {
@@ -401,6 +401,8 @@ function termsOf(
     payer,
     nonce,
     signedAmount: BigInt(amount),
+    // of a recovered one the moved amount is on record, and nothing else
+    isAtMost: terms.transfer_method === 'upto',
     startedAt: at,
   };
 }

@@ -1,4 +1,4 @@
-import { amountOf, type OutFact, type PaymentFact, type SpendFact } from './fact.ts';
+import { amountOf, isSignedAmount, type OutFact, type PaymentFact, type SpendFact } from './fact.ts';
 import type { LedgerFacts } from './ledger-facts.ts';
 import { transactionKey, transferKey } from './reconcile.ts';
 import { type ChainTransfer, type Evidence } from '../../../payments/rules/chain-transfer.ts';
@@ -103,7 +103,7 @@ export function paymentMismatch(
   if (transfer.from !== payment.payer) return 'other_payer';
   if (transfer.asset !== payment.asset) return 'asset_mismatch';
   if (transfer.to !== payment.payTo) return 'payee_mismatch';
-  const isAmount = transfer.amount === amountOf(payment) && transfer.amount === payment.signedAmount;
+  const isAmount = transfer.amount === amountOf(payment) && isSignedAmount(payment, transfer.amount);
   return isAmount ? undefined : 'amount_mismatch';
 }
 

@@ -1,5 +1,5 @@
 import { HashedNumbers } from '../../../base/values/hashed-numbers.ts';
-import type { PaymentFact } from './fact.ts';
+import { isSignedAmount, type PaymentFact } from './fact.ts';
 import { chainFields, paymentFields } from './fields.ts';
 import { transactionKey } from './reconcile.ts';
 import { type ChainTransfer } from '../../../payments/rules/chain-transfer.ts';
@@ -58,7 +58,7 @@ export function isPlain({ status, settled, call, refunds, differs, ...payment }:
     refunds.length === 0 &&
     differs === undefined &&
     payment.signedAmount > 0n &&
-    BigInt(settled.amount) === payment.signedAmount &&
+    isSignedAmount(payment, BigInt(settled.amount)) &&
     payment.payer !== payment.payTo
   );
 }
@@ -74,9 +74,9 @@ export function tallyPlain(payment: PaymentFact, plain: PlainPayments, tally: Ta
 /** The transfer that the ledger says a plain payment made. */
 function transferOfPlain({ settled, ...payment }: PaymentFact): ChainTransfer {
   if (!settled?.proof) throw new Error('a payment without a place on the chain is not plain');
-  const { network, asset, payer, payTo, signedAmount } = payment;
+  const { network, asset, payer, payTo } = payment;
   const { transaction, proof } = settled;
-  return { network, asset, from: payer, to: payTo, amount: signedAmount, transaction, ...proof };
+  return { network, asset, from: payer, to: payTo, amount: BigInt(settled.amount), transaction, ...proof };
 }
 
 function transferText(transfer: ChainTransfer): string {

@@ -12,7 +12,8 @@ import { settlementState } from '../../../payments/rules/settlement.ts';
 import { findUnsettled } from '../../../payments/store/unsettled.ts';
 import { recordDecision, type StartedPayment } from '../../../payments/use-cases/record-settlement.ts';
 import { failureOf, readWithin, textOf, type UpstreamFailure } from '../../peers/upstream.ts';
-import { answerHeaders, type Header, writeHead } from '../../rules/route-headers.ts';
+import { answerHeaders, type Header, type HeaderFields, writeHead } from '../../rules/route-headers.ts';
+import { type UnusablePrice, usedAtoms } from '../../rules/used-price.ts';
 import type { Job } from '../catalog.ts';
 import type { BoundRequest, RouteOfRequest } from '../job-request.ts';
 import { callHeaders, paidCall } from './call-headers.ts';
@@ -38,6 +39,8 @@ export interface Asking {
   readonly endsAt: number;
   /** Who was permitted to ask; undefined where anyone is. */
   readonly caller: string | undefined;
+  /** The price of its quote. */
+  readonly quotedWei: bigint;
 }
 
 export type Asked =
@@ -59,17 +62,26 @@ export async function askFirst(
   request: BoundRequest,
   job: Job,
   route: RouteOfRequest,
-  { started, attempt, endsAt, caller }: Asking,
+  { started, attempt, endsAt, caller, quotedWei }: Asking,
 ): Promise<Asked> {
   const { callId, state } = started;
+  const { payment } = state;
   const call = paidCall(request, job, started, { attempt, caller });
   const place = { callId, attempt, leaseId: orderedUuid() };
   const headers = callHeaders(context, route, call, request.body);
-  const asked = await askWhole(context, request, route, { headers, endsAt, place });
+  const usedOf =
+    payment.transferMethod === 'upto'
+      ? (answered: HeaderFields) =>
+          usedAtoms(
+            valuesOf(answered, route.config.chargeHeader),
+            { wei: quotedWei, inUsd: job.inUsd },
+            payment.amount,
+          )
+      : () => undefined;
+  const asked = await askWhole(context, request, route, { headers, endsAt, place, usedOf });
   if (asked.kind === 'failed') return refuse(context, started, asked.reason, undefined);
-  if (asked.kind === 'not_charged')
-    return refuse(context, started, `status_${asked.answer.status}`, asked.answer);
-  const { answer, kept } = asked;
+  if (asked.kind === 'not_charged') return refuse(context, started, asked.reason, asked.answer);
+  const { answer, kept, used } = asked;
   const head = writeHead(answer);
   const sum = sumOf(kept);
   const facts: AnsweredFacts = {
@@ -78,6 +90,7 @@ export async function askFirst(
     head_sha256: sha256(head),
     result_sha256: sum.sha256,
     result_bytes: sum.bytes,
+    ...(used === undefined ? {} : { used: String(used) }),
   };
   await storeAnswer(context, place, answer, head, kept);
   const recorded = await recordDecision(context, started, { kind: 'answered', facts });
@@ -99,9 +112,15 @@ async function refuse(
 }
 
 type Whole =
-  | { readonly kind: 'charged'; readonly answer: AnswerHead; readonly kept: KeptBody }
-  | { readonly kind: 'not_charged'; readonly answer: WholeAnswer }
-  | { readonly kind: 'failed'; readonly reason: UpstreamFailure };
+  | {
+      readonly kind: 'charged';
+      readonly answer: AnswerHead;
+      readonly kept: KeptBody;
+      /** The atoms that it has used; undefined where the payment is of an exact amount. */
+      readonly used: bigint | undefined;
+    }
+  | { readonly kind: 'not_charged'; readonly reason: string; readonly answer: WholeAnswer }
+  | { readonly kind: 'failed'; readonly reason: UpstreamFailure | UnusablePrice };
 
 interface Exchange {
   readonly headers: readonly Header[];
@@ -109,6 +128,8 @@ interface Exchange {
   readonly endsAt: number;
   /** Of its answer, if that is charged. */
   readonly place: LeaseName;
+  /** How many atoms an answer with these headers has used; undefined where that changes nothing. */
+  readonly usedOf: (headers: HeaderFields) => bigint | UnusablePrice | undefined;
 }
 
 /** The whole answer, within the time limit of the attempt and the length that can be stored. */
@@ -116,7 +137,7 @@ async function askWhole(
   context: AskPorts,
   { method, path: target, body }: BoundRequest,
   { config }: RouteOfRequest,
-  { headers, endsAt, place }: Exchange,
+  { headers, endsAt, place, usedOf }: Exchange,
 ): Promise<Whole> {
   const leftMs = Math.max(0, (endsAt - graceSecs - nowSecs(context)) * 1_000);
   const signal = AbortSignal.timeout(leftMs);
@@ -131,9 +152,18 @@ async function askWhole(
   const { status } = answer;
   const head = { status, headers: answerHeaders(answer.headers) };
   try {
-    if (!isCharged(config, status)) {
+    const used = isCharged(config, status) ? usedOf(answer.headers) : 0n;
+    if (typeof used === 'string') {
+      context.log.error(
+        { reason: used },
+        'the answer of an upstream does not say what it costs: it is not given',
+      );
+      return { kind: 'failed', reason: used };
+    }
+    if (used === 0n) {
       const whole = await readWithin(answer, context.config.delivery.maxResultBytes);
-      if (whole) return { kind: 'not_charged', answer: { ...head, body: whole } };
+      const reason = isCharged(config, status) ? 'nothing_used' : `status_${status}`;
+      if (whole) return { kind: 'not_charged', reason, answer: { ...head, body: whole } };
       return { kind: 'failed', reason: 'upstream_too_large' };
     }
     const kept = await readKept(context, place, answer, config.maxResponseBytes);
@@ -143,7 +173,7 @@ async function askWhole(
       case 'store_unavailable':
         return { kind: 'failed', reason: 'result_store_unavailable' };
       default:
-        return { kind: 'charged', answer: head, kept };
+        return { kind: 'charged', answer: head, kept, used };
     }
   } catch (error) {
     context.log.warn({ error: textOf(error) }, 'an upstream gave no complete answer');
@@ -151,6 +181,11 @@ async function askWhole(
   } finally {
     answer.body.destroy();
   }
+}
+
+function valuesOf(headers: HeaderFields, name: string | undefined): string[] {
+  const value = name === undefined ? undefined : headers[name];
+  return value === undefined ? [] : [value].flat();
 }
 
 /**
@@ -193,5 +228,6 @@ export async function askAgain(
     attempt,
     endsAt,
     caller: held.caller ?? undefined,
+    quotedWei: BigInt(state.quote?.price_wei ?? 0),
   };
 }

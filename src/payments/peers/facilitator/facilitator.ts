@@ -328,14 +328,24 @@ const kindSchema = z.object({
   scheme: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
   network: z.string().regex(/^[A-Za-z0-9:*_-]{1,64}$/),
 });
-const supportedSchema = z.object({ kinds: z.array(z.unknown()) });
+const account = z.string().transform((text) => parseAddress(text));
+const submitterSchema = z.object({ extra: z.object({ facilitatorAddress: account }) });
+const signersSchema = z.record(z.string(), z.array(account).max(1_000)).catch({});
+const supportedSchema = z.object({ kinds: z.array(z.unknown()), signers: z.unknown().optional() });
 
 function readSupported(answer: FacilitatorAnswer): SupportedAnswer {
   if (answer.kind === 'failed') return unavailable(answer.cause, answer.error);
   if (!isSuccess(answer.status)) return unavailable(`status_${answer.status}`);
   const parsed = supportedSchema.safeParse(jsonValue(answer.body));
   if (!parsed.success) return unavailable('malformed', parsed.error);
-  const kinds = parsed.data.kinds.flatMap((kind) => kindSchema.safeParse(kind).data ?? []);
+  const signers = signersSchema.parse(parsed.data.signers ?? {});
+  const kinds = parsed.data.kinds.flatMap((given): SupportedKind[] => {
+    const kind = kindSchema.safeParse(given).data;
+    const named = submitterSchema.safeParse(given).data?.extra.facilitatorAddress;
+    if (!kind || !named) return kind ? [kind] : [];
+    const others = [...(signers[kind.network] ?? []), ...(signers['eip155:*'] ?? [])];
+    return [{ ...kind, submitters: [...new Set([named, ...others.flatMap((one) => one ?? [])])] }];
+  });
   return { kind: 'kinds', kinds };
 }
 

@@ -1,5 +1,5 @@
 import type { Address } from '../../../base/values/primitives.ts';
-import { isAmong, type SupportedKind } from '../../rules/supported-kinds.ts';
+import { isAmong, kindOf, type SupportedKind } from '../../rules/supported-kinds.ts';
 import type { PaymentSource } from './circuit-breaker.ts';
 import type {
   Facilitator,
@@ -26,11 +26,16 @@ export interface Settler {
   readonly name: string | undefined;
 }
 
-/** A kind of payments. */
-export interface PayableKind extends Pick<SupportedKind, 'scheme' | 'network'> {
-  /** Of a payment whose wallet is not deployed yet: what deploys it. */
+/** What a payment needs of the facilitator that settles it. */
+export interface SettlerNeeds {
+  /** It deploys wallets through this factory: the payer's is not deployed yet. */
   readonly factory?: Address | undefined;
+  /** It submits transfers from this account: the payer's signature names it. */
+  readonly submitter?: Address | undefined;
 }
+
+/** A kind of payments. */
+export interface PayableKind extends Pick<SupportedKind, 'scheme' | 'network'>, SettlerNeeds {}
 
 export interface FacilitatorState {
   readonly label: string;
@@ -48,12 +53,12 @@ export interface Facilitators {
   supported(): Promise<SupportedAnswer>;
   /**
    * The first useful answer, with the name of the facilitator that gave it; else the last one's trouble.
-   * @param factory what deploys the payer's wallet, if it is not deployed yet: only those that use it are asked
+   * @param needs only those that meet them are asked
    */
   verify(
     request: FacilitatorRequest,
     source?: PaymentSource,
-    factory?: Address,
+    needs?: SettlerNeeds,
   ): Promise<VerifyAnswer & Partial<Settler>>;
   /** Asks the one with this name; the first one for a payment that names none. One that is not configured any more is not asked: `not_sent`. */
   settle(request: FacilitatorRequest, by: Settler, options?: SettleOptions): Promise<SettleAnswer>;
@@ -94,12 +99,14 @@ export function createFacilitators(named: readonly NamedFacilitator[]): Facilita
       if (unanswered && answers.every(({ kind }) => kind === 'unavailable')) return unanswered;
       return { kind: 'kinds', kinds: known };
     },
-    async verify(request, source, factory) {
+    async verify(request, source, needs = {}) {
       const { scheme, network } = request.paymentRequirements;
-      const deploying = members.filter((member) => deploys(member, factory));
-      const able = deploying.filter((member) => settles(member, { scheme, network }));
+      const fitting = members.filter(
+        (member) => deploys(member, needs.factory) && submits(member, needs.submitter),
+      );
+      const able = fitting.filter((member) => settles(member, { scheme, network }));
       let last: VerifyAnswer | undefined;
-      for (const { client, name } of able.length > 0 ? able : deploying.slice(0, 1)) {
+      for (const { client, name } of able.length > 0 ? able : fitting.slice(0, 1)) {
         last = await client.verify(request, source);
         if (last.kind !== 'unavailable') return { ...last, name };
       }
@@ -113,7 +120,11 @@ export function createFacilitators(named: readonly NamedFacilitator[]): Facilita
     },
     settlerOf: (kind) =>
       members.find(
-        (member) => !member.client.isCircuitOpen() && settles(member, kind) && deploys(member, kind.factory),
+        (member) =>
+          !member.client.isCircuitOpen() &&
+          settles(member, kind) &&
+          deploys(member, kind.factory) &&
+          submits(member, kind.submitter),
       ),
     deploysThrough: (factory) => members.some((member) => deploys(member, factory)),
     isCircuitOpen: () => members.every(({ client }) => client.isCircuitOpen()),
@@ -133,9 +144,26 @@ export function createFacilitators(named: readonly NamedFacilitator[]): Facilita
 
 async function learn(member: Member): Promise<SupportedAnswer> {
   const answer = await member.client.supported();
-  if (answer.kind === 'kinds') member.kinds = answer.kinds;
+  if (answer.kind === 'kinds') member.kinds = answer.kinds.map((kind) => withSameSubmitter(kind, member));
   member.trouble = answer.kind === 'unavailable' ? answer.cause : undefined;
   return answer;
+}
+
+/** Of several accounts a facilitator names any one, each time another: the one that offers name stays as long as it is among them. */
+function withSameSubmitter(kind: SupportedKind, { kinds = [] }: Member): SupportedKind {
+  const { submitters } = kind;
+  const [before] = kindOf(kinds, kind)?.submitters ?? [];
+  if (!submitters || !before || !submitters.includes(before)) return kind;
+  return { ...kind, submitters: [...new Set([before, ...submitters])] };
+}
+
+/** Before its first answer it may submit from any account. */
+function submits({ kinds }: Member, submitter: Address | undefined): boolean {
+  return (
+    submitter === undefined ||
+    !kinds ||
+    kinds.some(({ submitters }) => submitters?.includes(submitter) === true)
+  );
 }
 
 function deploys({ walletFactories = [] }: Member, factory: Address | undefined): boolean {

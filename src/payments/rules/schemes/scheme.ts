@@ -11,6 +11,8 @@ export interface OfferTerms {
   /** The token contract's own EIP-712 domain. Both empty if it has none. */
   readonly eip712Name: string;
   readonly eip712Version: string;
+  /** The only account that may submit the transfer: of a facilitator. Of `upto` alone. */
+  readonly submitter?: Address | undefined;
 }
 
 /** A payload that a scheme recognised but has not checked. A scheme extends it with what else it reads. */
@@ -32,6 +34,8 @@ export interface SignedTerms {
   readonly validBefore: bigint;
   /** Lower case. */
   readonly signature: Hex;
+  /** The only account that may submit the transfer, if the signature names one. */
+  readonly submitter?: Address | undefined;
 }
 
 export interface SchemePayment extends OfferTerms, SignedTerms {

@@ -10,7 +10,7 @@ import {
 import { formatUnits } from 'viem/utils';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { type Refunding, refundedAtoms } from '../../../payments/rules/payment-progress.ts';
-import { foldQuote, type PaymentState } from '../../../payments/rules/quote-state.ts';
+import { foldQuote, paidAmount, type PaymentState } from '../../../payments/rules/quote-state.ts';
 import { refundReason, refundReasonTexts, remainingAtoms } from '../../../payments/rules/refund.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { operatorTextPattern } from '../../../base/values/operator-words.ts';
@@ -251,7 +251,7 @@ function factsOf(state: PaymentState, quoteDigest: string): Html {
   return html`<section class="sheet">
     <h2>The payment</h2>
     ${factList([
-      ['Paid', html`${tokenAmount(BigInt(payment.amount), payment)} on ${networkText(network)}`],
+      ['Paid', html`${tokenAmount(BigInt(paidAmount(state)), payment)} on ${networkText(network)}`],
       settled && ['Transaction', transactionWithLink(network, settled.transaction)],
       ['Payer', shortId(payer, 'the payer')],
       // else the first line of the page says it

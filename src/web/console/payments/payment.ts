@@ -1,4 +1,4 @@
-import { foldQuote, jobOf, type QuoteState } from '../../../payments/rules/quote-state.ts';
+import { foldQuote, jobOf, paidAmount, type QuoteState } from '../../../payments/rules/quote-state.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { isHex32 } from '../../../base/values/primitives.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
@@ -58,8 +58,8 @@ async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View
   });
 }
 
-function paidMoney({ payment }: NonNullable<QuoteState['payment']>): Html {
-  return tokenAmount(BigInt(payment.amount), payment);
+function paidMoney(state: NonNullable<QuoteState['payment']>): Html {
+  return tokenAmount(BigInt(paidAmount(state)), state.payment);
 }
 
 /** The money of the payment; of a quote without one its digest alone. */

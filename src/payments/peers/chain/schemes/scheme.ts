@@ -8,15 +8,21 @@ import type { Log } from '../logs.ts';
 import type { BlockPlace } from '../transactions.ts';
 import type { LogPlace } from '../transfers.ts';
 
+/** Where the transfer of a payment is. */
+export interface MovedTransfer extends LogPlace {
+  /** The atoms that it moved, of a scheme that may move less than was signed; undefined: all that was signed. */
+  readonly value?: bigint;
+}
+
 /** What the logs of a transaction show of a payment. */
 export type SettlementAnswer =
-  | ({ readonly kind: 'paid' } & LogPlace & BlockPlace)
+  | ({ readonly kind: 'paid' } & MovedTransfer & BlockPlace)
   /** The node does not know the transaction, or it is in no block yet. */
   | { readonly kind: 'absent' }
   /** A transaction that failed has used no authorization. */
   | ({ readonly kind: 'contradicted'; readonly why: 'no_authorization_used' | 'no_transfer' } & BlockPlace)
   /** It has transfers of which one may be this payment's: only an operator can say which. */
-  | ({ readonly kind: 'ambiguous'; readonly transfers: readonly LogPlace[] } & BlockPlace)
+  | ({ readonly kind: 'ambiguous'; readonly transfers: readonly MovedTransfer[] } & BlockPlace)
   | RpcUnavailable;
 
 interface TransactionPlace extends BlockPlace {
@@ -25,7 +31,7 @@ interface TransactionPlace extends BlockPlace {
 
 /** What became of a payer's authorization. */
 export type AuthorizationFound =
-  | ({ readonly kind: 'paid' } & LogPlace & TransactionPlace)
+  | ({ readonly kind: 'paid' } & MovedTransfer & TransactionPlace)
   /** Its payer withdrew it. */
   | ({ readonly kind: 'canceled' } & TransactionPlace)
   /** Used, but not for the expected transfer. */

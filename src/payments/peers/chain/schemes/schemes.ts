@@ -2,11 +2,11 @@ import { type TransferMethod, transferMethods } from '../../../../base/values/tr
 import type { Hex } from '../../../../base/values/primitives.ts';
 import type { Log } from '../logs.ts';
 import { eip3009 } from './eip3009/eip3009.ts';
-import { permit2 } from './permit2/permit2.ts';
+import { permit2, upto } from './permit2/permit2-chain.ts';
 import type { ChainScheme, UsedAuthorization } from './scheme.ts';
 
 /** The on-chain half of every payment scheme. */
-export const chainSchemes: Readonly<Record<TransferMethod, ChainScheme>> = { eip3009, permit2 };
+export const chainSchemes: Readonly<Record<TransferMethod, ChainScheme>> = { eip3009, permit2, upto };
 
 /** The use of a payment authorization, and the transfer that it moved. */
 export interface PaymentAuthorization extends UsedAuthorization {

@@ -1,4 +1,5 @@
-import { type Address, type Hex, isHex32 } from '../../../../base/values/primitives.ts';
+import { type Address, chainIdOf, type Hex, isHex32 } from '../../../../base/values/primitives.ts';
+import type { SchemePayment } from '../scheme.ts';
 
 // What every scheme over Permit2 has in common: x402's `exact` with `assetTransferMethod: "permit2"`, and `upto`.
 
@@ -7,6 +8,9 @@ export const permit2Address: Address = '0x000000000022d473030f116ddee9f6b43ac78b
 
 /** x402's contract on every chain that payers of `exact` name as the spender: it pays the witness's payee, and the whole amount. */
 export const exactProxyAddress: Address = '0x402085c248eea27d92e8b30b2c58ed07f9e20001';
+
+/** The same for `upto`: it pays the witness's payee as much as the witness's facilitator says, and takes the call from that one alone. */
+export const uptoProxyAddress: Address = '0x4020a4f3b7b90cca423b9fabcc0ce57c6c240002';
 
 const maxUint256 = 2n ** 256n - 1n;
 
@@ -34,26 +38,37 @@ export function deadlineOf({ validBefore }: { readonly validBefore: bigint }): b
   return validBefore - 1n;
 }
 
-export function permit2Domain(chainId: number) {
-  return { name: 'Permit2', chainId, verifyingContract: permit2Address } as const;
-}
+/** What a payer signs, without its signature. */
+export type PermitTerms = Omit<SchemePayment, 'signature' | 'payer' | 'eip712Name' | 'eip712Version'>;
 
-/** The types of what a payer signs, for a scheme's witness. */
-export function permitTypes<const W extends readonly { readonly name: string; readonly type: string }[]>(
-  witness: W,
-) {
+/** The typed data of a permit (EIP-712), for the witness that a scheme adds. */
+export function permitTypedData<
+  const T extends readonly { readonly name: string; readonly type: string }[],
+  const W,
+>(proxyAddress: Address, { network, asset, amount, nonce, validBefore }: PermitTerms, types: T, witness: W) {
   return {
-    PermitWitnessTransferFrom: [
-      { name: 'permitted', type: 'TokenPermissions' },
-      { name: 'spender', type: 'address' },
-      { name: 'nonce', type: 'uint256' },
-      { name: 'deadline', type: 'uint256' },
-      { name: 'witness', type: 'Witness' },
-    ],
-    TokenPermissions: [
-      { name: 'token', type: 'address' },
-      { name: 'amount', type: 'uint256' },
-    ],
-    Witness: witness,
+    domain: { name: 'Permit2', chainId: chainIdOf(network) ?? 0, verifyingContract: permit2Address },
+    types: {
+      PermitWitnessTransferFrom: [
+        { name: 'permitted', type: 'TokenPermissions' },
+        { name: 'spender', type: 'address' },
+        { name: 'nonce', type: 'uint256' },
+        { name: 'deadline', type: 'uint256' },
+        { name: 'witness', type: 'Witness' },
+      ],
+      TokenPermissions: [
+        { name: 'token', type: 'address' },
+        { name: 'amount', type: 'uint256' },
+      ],
+      Witness: types,
+    },
+    primaryType: 'PermitWitnessTransferFrom',
+    message: {
+      permitted: { token: asset, amount },
+      spender: proxyAddress,
+      nonce: BigInt(nonce),
+      deadline: deadlineOf({ validBefore }),
+      witness,
+    },
   } as const;
 }

@@ -145,7 +145,7 @@ describe('a Permit2 payment', () => {
     ['another token', permitted({ token: payee }), 'token_mismatch'],
     ['another payee', witness({ to: payer }), 'recipient_mismatch'],
     ['a payee that is not an address', witness({ to: 'payee.eth' }), 'recipient_mismatch'],
-    ['the witness of another scheme', witness({ facilitator: payer }), 'undecodable_payment'],
+    ['the witness of another scheme', witness({ facilitator: payer }), 'spender_mismatch'],
     ['no witness', { witness: undefined }, 'undecodable_payment'],
     ['one atom too little', permitted({ amount: '3263999' }), 'authorization_value_mismatch'],
     ['one atom too much', permitted({ amount: '3264001' }), 'authorization_value_mismatch'],

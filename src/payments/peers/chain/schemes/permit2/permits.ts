@@ -3,25 +3,46 @@ import { addressWord } from '../../../../../base/peers/rpc/eth-call.ts';
 import type { Transfer } from '../../transfers.ts';
 
 // Permit2 logs nothing when a nonce is used: which transfer belongs to which nonce is read in the calldata. However x402's contract was
-// called, directly or in a batch, its arguments are the same seven words in a row: token, amount, nonce, deadline, payer, payee, validAfter.
+// called, directly or in a batch, its arguments are words in a row: token, amount, nonce, deadline, payer, payee, validAfter for `exact`;
+// token, most, nonce, deadline, amount, payer, payee, facilitator, validAfter for `upto`.
 
 /** What is moved from whom to whom. */
 export type Move = Pick<Transfer, 'asset' | 'from' | 'to' | 'value'>;
 
 const wordChars = 64;
 
-/** The nonces of the permits for a move that a transaction's calldata has, in their order, each once. */
-export function permitNonces(input: Hex, { asset, from, to, value }: Move): Hex[] {
-  const permitted = `${wordOf(asset)}${value.toString(16).padStart(wordChars, '0')}`;
+/**
+ * The nonces of the permits for a move that a transaction's calldata has, in their order, each once.
+ * @param isUpto whether the amount that was moved stands beside the permit
+ * @param most of those for at most this many atoms; undefined: of all
+ */
+export function permitNonces(
+  input: Hex,
+  { asset, from, to, value }: Move,
+  { isUpto, most }: { readonly isUpto: boolean; readonly most?: bigint | undefined },
+): Hex[] {
+  const token = wordOf(asset);
+  const amount = numberWord(value);
   const parties = `${wordOf(from)}${wordOf(to)}`;
+  const [permitted, moved] = isUpto
+    ? [most === undefined ? '' : numberWord(most), `${amount}${parties}`]
+    : [amount, parties];
   const nonces = new Set<Hex>();
-  for (let at = input.indexOf(permitted); at !== -1; at = input.indexOf(permitted, at + 1)) {
-    const nonceAt = at + permitted.length;
+  for (let at = input.indexOf(token); at !== -1; at = input.indexOf(token, at + 1)) {
+    const nonceAt = at + 2 * wordChars;
     // whole bytes, after the prefix
-    if (at % 2 === 0 && input.startsWith(parties, nonceAt + 2 * wordChars))
+    if (
+      at % 2 === 0 &&
+      input.startsWith(permitted, at + wordChars) &&
+      input.startsWith(moved, nonceAt + 2 * wordChars)
+    )
       nonces.add(`0x${input.slice(nonceAt, nonceAt + wordChars)}`);
   }
   return [...nonces];
+}
+
+function numberWord(value: bigint): string {
+  return value.toString(16).padStart(wordChars, '0');
 }
 
 function wordOf(address: Address): string {

@@ -1,33 +1,45 @@
 import { toEventSelector } from 'viem/utils';
 import type { ExpectedTransfer } from '../../../../rules/payment.ts';
-import type { Hex } from '../../../../../base/values/primitives.ts';
+import type { Address, Hex } from '../../../../../base/values/primitives.ts';
 import { addressWord, isWithoutState } from '../../../../../base/peers/rpc/eth-call.ts';
 import { type RpcAnswer, type RpcUnavailable, unavailable } from '../../../../../base/peers/rpc/json-rpc.ts';
 import {
   exactProxyAddress,
   nonceBit,
   permit2Address,
+  uptoProxyAddress,
 } from '../../../../rules/schemes/permit2/signature-transfer.ts';
 import type { Ask } from '../../blocks.ts';
 import { type SearchMemory, searchLogs } from '../../find-log.ts';
 import { type Log, type LogFilter, logsCall, readTransactionLogs } from '../../logs.ts';
 import { type BlockPlace, findTransaction, readInput } from '../../transactions.ts';
-import { isTransfer, type LogPlace, placeOf, transferOf, transferred } from '../../transfers.ts';
-import type { AuthorizationFound, ChainScheme, SettlementAnswer, UsedAuthorization } from '../scheme.ts';
+import { isTransfer, type Transfer, transferOf, transferred } from '../../transfers.ts';
+import type {
+  AuthorizationFound,
+  ChainScheme,
+  MovedTransfer,
+  SettlementAnswer,
+  UsedAuthorization,
+} from '../scheme.ts';
 import { type Move, permitNonces, permitUse } from './permits.ts';
 import { atHash, findUseBlock, isNonceUsedCall } from './use-block.ts';
 
 /**
- * The on-chain half of `exact` over Permit2: the bitmap of nonces, the token's transfers, and the calldata that says which of them belongs
- * to which nonce. Why so: docs/decisions/0033-evidence-of-permit2.md.
+ * The on-chain half of the schemes over Permit2: the bitmap of nonces, the token's transfers, and the calldata that says which of them
+ * belongs to which nonce. Why so: docs/decisions/0033-evidence-of-permit2.md.
  */
-export const permit2: ChainScheme = {
-  isUsedCall: (expected, at) => isNonceUsedCall(expected, at),
-  usedEvents: [],
-  findSettlement,
-  findAuthorization,
-  usedAuthorizations,
-};
+function createPermit2Chain(isUpto: boolean): ChainScheme {
+  return {
+    isUsedCall: (expected, at) => isNonceUsedCall(expected, at),
+    usedEvents: [],
+    findSettlement,
+    findAuthorization,
+    usedAuthorizations: (logs, input) => usedAuthorizations(logs, input, isUpto),
+  };
+}
+
+export const permit2 = createPermit2Chain(false);
+export const upto = createPermit2Chain(true);
 
 const invalidated = toEventSelector('UnorderedNonceInvalidation(address,uint256,uint256)');
 /** What x402's contract logs after each transfer. It moves nothing while another call of it is under way. */
@@ -35,9 +47,9 @@ const settledEvents = [toEventSelector('Settled()'), toEventSelector('SettledWit
 
 /** What a transaction's logs and calldata show of a payment. */
 type Bound =
-  | ({ readonly kind: 'paid' } & LogPlace)
+  | ({ readonly kind: 'paid' } & MovedTransfer)
   | { readonly kind: 'no_transfer' | 'no_authorization_used' }
-  | { readonly kind: 'ambiguous'; readonly transfers: readonly LogPlace[] };
+  | { readonly kind: 'ambiguous'; readonly transfers: readonly MovedTransfer[] };
 
 /** Looks for a payment in one transaction, which somebody has named. */
 async function findSettlement(
@@ -88,21 +100,27 @@ async function bind(
   logs: readonly Log[],
   expected: ExpectedTransfer,
 ): Promise<Bound | RpcUnavailable> {
-  const transfers = logs.filter((log) => isExpected(log, expected)).map(placeOf);
-  if (transfers.length === 0) return { kind: 'no_transfer' };
+  const byValue = Map.groupBy(
+    logs.flatMap((log) => expectedIn(log, expected) ?? []),
+    ({ value }) => value,
+  );
+  if (byValue.size === 0) return { kind: 'no_transfer' };
   const input = await readInput(ask, transaction);
   if (input.kind === 'unavailable') return input;
   // the node has just shown its logs
   if (input.value === undefined) return unavailable('inconsistent');
-  const use = permitUse(permitNonces(input.value, moveOf(expected)), expected.nonce, transfers);
-  switch (use.kind) {
-    case 'moved':
-      return { kind: 'paid', ...use.transfer };
-    case 'others':
-      return { kind: 'no_authorization_used' };
-    case 'ambiguous':
-      return { kind: 'ambiguous', transfers };
-  }
+  const form = formOf(expected);
+  const uses = [...byValue].map(([value, transfers]) => {
+    const nonces = permitNonces(input.value ?? '0x', { ...moveOf(expected), value }, form);
+    return { transfers, use: permitUse(nonces, expected.nonce, transfers) };
+  });
+  const moved = uses.flatMap(({ use }) => (use.kind === 'moved' ? [use.transfer] : []));
+  const [only, another] = moved;
+  if (only && !another) return { kind: 'paid', ...movedBy(only, expected) };
+  const unclear = uses.flatMap(({ transfers, use }) => (use.kind === 'others' ? [] : transfers));
+  return unclear.length > 0
+    ? { kind: 'ambiguous', transfers: unclear.map((transfer) => movedBy(transfer, expected)) }
+    : { kind: 'no_authorization_used' };
 }
 
 /**
@@ -148,12 +166,16 @@ async function judgeBlock(
     if (bound.kind === 'no_authorization_used') hasOthers = true;
     if (bound.kind === 'ambiguous')
       for (const { logIndex } of bound.transfers)
-        unclear.push({ transaction, log: settledTransfers(own).find((log) => log.logIndex === logIndex) });
+        unclear.push({
+          transaction,
+          log: settledTransfers(own, expected).find((log) => log.logIndex === logIndex),
+        });
   }
   const [only, ...more] = unclear;
   // the nonce was used in this block, and only one transfer can be its own
-  if (only?.log && more.length === 0 && !hasOthers)
-    return { kind: 'paid', ...placeOf(only.log), transaction: only.transaction, ...place };
+  const transfer = only?.log && expectedIn(only.log, expected);
+  if (transfer && more.length === 0 && !hasOthers)
+    return { kind: 'paid', ...movedBy(transfer, expected), transaction: only.transaction, ...place };
   // calldata can name a permit that it does not use: a transfer that seems to be another's is no proof
   if (only || hasOthers) return { kind: 'ambiguous' };
   const canceled = await findInvalidation(ask, place, expected);
@@ -196,7 +218,7 @@ async function searchTransfers(
   let looked = 0;
   const found = await searchLogs(ask, {
     call: (from, to) =>
-      logsCall(filter, { from, to }, (log) => (isExpected(log, expected) ? log : undefined)),
+      logsCall(filter, { from, to }, (log) => (expectedIn(log, expected) ? log : undefined)),
     sinceSecs,
     memory,
     async pick(logs): Promise<RpcAnswer<AuthorizationFound | undefined>> {
@@ -219,14 +241,14 @@ async function searchTransfers(
 }
 
 /** Every transfer for which the calldata has a permit, if it has as many as there are transfers. */
-function usedAuthorizations(logs: readonly Log[], input: Hex): UsedAuthorization[] {
+function usedAuthorizations(logs: readonly Log[], input: Hex, isUpto: boolean): UsedAuthorization[] {
   const moves = Map.groupBy(
     logs.flatMap((log) => transferOf(log) ?? []),
     ({ asset, from, to, value }) => `${asset}/${from}/${to}/${value}`,
   );
   return [...moves.values()].flatMap((transfers) => {
     const [move] = transfers;
-    const nonces = move ? permitNonces(input, move) : [];
+    const nonces = move ? permitNonces(input, move, { isUpto }) : [];
     return nonces.flatMap((nonce) => {
       const use = permitUse(nonces, nonce, transfers);
       if (use.kind !== 'moved') return [];
@@ -247,10 +269,10 @@ function byTransaction(logs: readonly Log[]): [transaction: Hex, own: [Log, ...L
 }
 
 /** The transfers that x402's contract made: each is the last one before the contract's own log. */
-function settledTransfers(logs: readonly Log[]): Log[] {
+function settledTransfers(logs: readonly Log[], expected: ExpectedTransfer): Log[] {
   return logs.flatMap((log, at) => {
     const before = logs[at - 1];
-    return log.address === exactProxyAddress && before && isTransfer(before) ? [before] : [];
+    return log.address === proxyOf(expected) && before && isTransfer(before) ? [before] : [];
   });
 }
 
@@ -260,17 +282,38 @@ function transfersOf({ asset, from, payTo }: ExpectedTransfer): LogFilter {
 }
 
 /** All transfers of the token, and the settlements of x402's contract. */
-function movesOf({ asset }: ExpectedTransfer): LogFilter {
-  return { addresses: [asset, exactProxyAddress], topics: [[transferred, ...settledEvents]] };
+function movesOf(expected: ExpectedTransfer): LogFilter {
+  return { addresses: [expected.asset, proxyOf(expected)], topics: [[transferred, ...settledEvents]] };
 }
 
-function moveOf({ asset, from, payTo: to, value }: ExpectedTransfer): Move {
-  return { asset, from, to, value };
+function proxyOf({ transferMethod }: ExpectedTransfer): Address {
+  return transferMethod === 'upto' ? uptoProxyAddress : exactProxyAddress;
 }
 
-function isExpected(log: Log, { asset, from, payTo, value }: ExpectedTransfer): boolean {
+function formOf({ transferMethod, value }: ExpectedTransfer) {
+  return transferMethod === 'upto' ? { isUpto: true, most: value } : { isUpto: false };
+}
+
+function moveOf({ asset, from, payTo: to }: ExpectedTransfer): Omit<Move, 'value'> {
+  return { asset, from, to };
+}
+
+/** The transfer of a log, if it can be the expected one: of all that was signed, or of any part of it by `upto`. */
+function expectedIn(
+  log: Log,
+  { asset, from, payTo, value, transferMethod }: ExpectedTransfer,
+): Transfer | undefined {
   const transfer = transferOf(log);
-  return (
-    transfer?.asset === asset && transfer.from === from && transfer.to === payTo && transfer.value === value
-  );
+  if (transfer?.asset !== asset || transfer.from !== from || transfer.to !== payTo) return undefined;
+  const isAmount =
+    transferMethod === 'upto' ? transfer.value > 0n && transfer.value <= value : transfer.value === value;
+  return isAmount ? transfer : undefined;
+}
+
+function movedBy(
+  { value, logIndex, blockTimeSecs }: Transfer,
+  { transferMethod }: ExpectedTransfer,
+): MovedTransfer {
+  const place = { logIndex, ...(blockTimeSecs === undefined ? {} : { blockTimeSecs }) };
+  return transferMethod === 'upto' ? { ...place, value } : place;
 }
