@@ -82,7 +82,7 @@ function sheet(pages: readonly string[]): string {
 body { font: 14px system-ui, sans-serif; margin: 16px; background: #888 }
 h2 { font-size: 14px; margin: 8px 0 4px } p { display: flex; gap: 8px; margin: 0 0 12px }
 img { display: block; height: 420px; object-fit: cover; object-position: top }
-.desktop { width: 590px } .phone { width: 194px }
+.desktop { width: 590px; height: 400px } .phone { width: 194px }
 </style>${rows.join('\n')}`;
 }
 
