@@ -97,13 +97,17 @@ export const routelessCodes = [
   'quiet',
 ] as const satisfies readonly RefusalCode[];
 
-const aboutJobs = `Pay for jobs over x402: each payment becomes one call for a runner, and the ledger records every step.
+/** For operators as well as for customers. */
+export const aboutRequests = `**Refusals** are \`{"error": "one sentence", "code": "machine_readable"}\`, some with further fields. Each operation lists all of
+its codes. Before a route is found, a request can also be refused with ${listed(routelessCodes)}.
 
-**Refusals** are \`{"error": "one sentence", "code": "machine_readable"}\`, some with further fields. Each operation lists all of
-its codes. Most refusals charge nothing, and say so; after any other, send the same request again, and sign a new payment only if the sentence says so. Before a route is found, a request can also be refused with
-${listed(routelessCodes)}. Paid routes have paths and an address of their own, and answer with the upstream's status or also with ${listed(paidRouteCodes)}.
+**Values**: amounts of tokens and wei are decimal strings; times are RFC 3339 in UTC; ids are numbers up to 2^53 − 1.`;
 
-**Values**: amounts of tokens and wei are decimal strings; times are RFC 3339 in UTC; ids are numbers up to 2^53 − 1.
+const aboutJobs = `${aboutRequests}
+
+**Charges**: most refusals charge nothing, and say so; after any other, send the same request again, and sign a new payment only if
+the sentence says so. Paid routes have paths and an address of their own, and answer with the upstream's status or also with
+${listed(paidRouteCodes)}.
 
 **Browsers**: a page of any origin may call \`/x402\`, without credentials.`;
 
@@ -152,6 +156,10 @@ export function openApiDocument(publicUrl: string, parts: readonly Part[]): Json
     openapi: '3.1.0',
     info: {
       title: 'Tollbook',
+      ...(parts.includes('x402') && {
+        summary:
+          'Pay for jobs over x402: each payment becomes one call for a runner, and the ledger records every step.',
+      }),
       version,
       description: parts.flatMap((part) => aboutPart[part] || []).join('\n\n'),
       license: { name: 'Apache 2.0', identifier: 'Apache-2.0' },

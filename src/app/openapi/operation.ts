@@ -34,27 +34,44 @@ export type Audience = 'customers' | 'operators';
 const customers = 'customers';
 const operators = 'operators';
 
+/** `token`: what a program of operators sends as `Authorization: Bearer …`. */
 export const tags = {
   Jobs: { audience: customers, text: 'Get a price, pay, and follow a paid call.' },
-  Triggers: { audience: operators, text: 'Call jobs without a payment, as the operator has configured it.' },
-  Status: { audience: operators, text: 'Liveness, readiness and public counters.' },
   Runner: {
     audience: operators,
     text: 'For runners that poll: they lease calls, and complete or fail each.',
+    token: 'The `token` of its `[[runners]]` table, with `mode = "lease"`.',
   },
   Chat: { audience: customers, text: "Model chat in OpenAI's format, and the credit of a key." },
   People: { audience: customers, text: 'Sign-in, and the API keys of a user.' },
-  Operator: { audience: operators, text: 'For the operator of the gateway.' },
+  Operator: {
+    audience: operators,
+    text: 'For the operator of the gateway.',
+    token: 'An operator token with the scope of the route: `tollbook tokens create NAME --scope calls:read`.',
+  },
   Audit: {
     audience: operators,
     text: 'For finance and auditors: every payment, call, refund due and reconciliation.',
+    token: 'An operator token: `tollbook tokens create NAME --scope audit:read`.',
+  },
+  Triggers: {
+    audience: operators,
+    text: 'Call jobs without a payment, as the operator has configured it.',
+    token: 'None: the sender signs each message with the secret of the trigger.',
+  },
+  Status: {
+    audience: operators,
+    text: 'Liveness, readiness and public counters.',
+    token: 'None; `/status` tells more with an operator token of the scope `status:read`.',
   },
   Log: {
     audience: customers,
     text: 'The tamper-evident log over the ledger: C2SP checkpoints and tiles, RFC 6962 proofs.',
   },
   Reference: { audience: customers, text: 'This document.' },
-} as const satisfies Readonly<Record<string, { readonly audience: Audience; readonly text: string }>>;
+} as const satisfies Readonly<
+  Record<string, { readonly audience: Audience; readonly text: string; readonly token?: string }>
+>;
 export type Tag = keyof typeof tags;
 
 /** One of the security schemes. `receiptToken` and those that begin with `optional` are not required. */

@@ -2,12 +2,19 @@ import { html, type Html, type Shown } from '../../base/values/html.ts';
 import { usedComponents } from './components.ts';
 import { type Audience, tags } from './operation.ts';
 import { described, inline, prose } from './reference-text.ts';
-import { quoted, payProgram } from '../../web/pages/jobs/commands.ts';
+import { factList, snippet } from '../../web/pages/elements.ts';
+import { payHint, payProgram, quoted } from '../../web/pages/jobs/commands.ts';
+import { aboutRequests } from './document.ts';
 import { exampleOf, membersList, type Schema, typeText } from './reference-schema.ts';
 
 /** The parts of an OpenAPI document that the pages show. */
 export interface ReferenceDocument {
-  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly info: {
+    readonly title: string;
+    readonly summary?: string;
+    readonly version: string;
+    readonly description: string;
+  };
   readonly servers: readonly { readonly url: string }[];
   readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, ShownOperation>>>>;
@@ -53,6 +60,9 @@ const audiences: Readonly<Record<Audience, { readonly path: string; readonly lab
   operators: { path: '/docs/runners', label: 'For runners and operators' },
 };
 
+const operatorsSummary =
+  'Runners lease calls and complete them, operators decide what becomes of those that fail, and auditors read every payment.';
+
 /** The page of one audience: its operations with all that they take and answer, and the schemas that these name. */
 export function referencePage(
   document: ReferenceDocument,
@@ -60,18 +70,29 @@ export function referencePage(
     audience,
     home,
     stylesheet,
-  }: { readonly audience: Audience; readonly home: string; readonly stylesheet: string },
+    script,
+  }: {
+    readonly audience: Audience;
+    readonly home: string;
+    readonly stylesheet: string;
+    readonly script: string;
+  },
 ): string {
   const { info, paths } = document;
   const routes = Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]): Route => ({ ...operation, method, path })),
   );
+  const known: Readonly<Record<string, { readonly audience: Audience; readonly token?: string }>> = tags;
   const groups = document.tags
-    .filter(
-      ({ name }) => (tags as Readonly<Record<string, { audience: Audience }>>)[name]?.audience === audience,
-    )
-    .map((tag) => ({ ...tag, routes: routes.filter((route) => route.tags.includes(tag.name)) }));
+    .filter(({ name }) => known[name]?.audience === audience)
+    .map((tag) => ({
+      ...tag,
+      token: known[tag.name]?.token,
+      routes: routes.filter((route) => route.tags.includes(tag.name)),
+    }));
   const { label } = audiences[audience];
+  const isForOperators = audience === 'operators';
+  const paying = !isForOperators && payingSection(document);
   return String(
     html`<!doctype html>
       <html lang="en">
@@ -82,6 +103,7 @@ export function referencePage(
           <title>API reference ${label.toLowerCase()} · ${info.title}</title>
           <link rel="icon" href="data:," />
           <link rel="stylesheet" href="${stylesheet}" />
+          <script type="module" src="${script}"></script>
         </head>
         <body class="reference">
           <a class="skip" href="#main">Skip to the content</a>
@@ -105,30 +127,19 @@ export function referencePage(
           <main id="main" class="wrap" tabindex="-1">
             <h1>API reference ${label.toLowerCase()}</h1>
             <p class="lead">
-              The address is <code>${document.servers[0]?.url}</code>. Programs read the same in
+              ${isForOperators ? operatorsSummary : info.summary} The address is
+              <code>${document.servers[0]?.url}</code>. Programs read the same in
               <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1, version ${info.version}).
+              ${paying && html`Begin with <a href="#paying">a program that pays</a>.`}
             </p>
-            <nav class="contents" aria-label="Operations">
-              ${groups.map(
-                (group) =>
-                  html`<section>
-                    <h2>${group.name}</h2>
-                    <ul>
-                      ${group.routes.map(
-                        (route) => html`<li><a href="#${route.operationId}">${route.summary}</a></li>`,
-                      )}
-                    </ul>
-                  </section>`,
-              )}
-            </nav>
+            ${isForOperators && tokensSection(groups)} ${contents(groups)} ${paying}
             <section class="sheet">
               <h2>For all requests</h2>
-              ${prose(info.description)}
+              ${prose(isForOperators ? aboutRequests : info.description)}
             </section>
-            ${audience === 'customers' && payingSection(document)}
             ${groups.map(
               (group) =>
-                html`<h2 class="group">${group.name}</h2>
+                html`<h2 class="group" id="tag-${group.name}">${group.name}</h2>
                   <p class="lead">${group.description}</p>
                   ${group.routes.map((route) => operationSection(document, route))}`,
             )}
@@ -142,6 +153,35 @@ export function referencePage(
   );
 }
 
+interface Group {
+  readonly name: string;
+  readonly token: string | undefined;
+  readonly routes: readonly Route[];
+}
+
+/** Which token each group of operators needs. */
+function tokensSection(groups: readonly Group[]): Html {
+  return html`<section class="sheet">
+    <h2>Which token a program needs</h2>
+    <p>It is sent as <code>Authorization: Bearer …</code>.</p>
+    ${factList(groups.map(({ name, token }) => token !== undefined && [html`<a href="#tag-${name}">${name}</a>`, inline(token)]))}
+  </section>`;
+}
+
+function contents(groups: readonly Group[]): Html {
+  return html`<nav class="contents" aria-label="Operations">
+    ${groups.map(
+      ({ name, routes }) =>
+        html`<section>
+          <h2>${name}</h2>
+          <ul>
+            ${routes.map(({ operationId, summary }) => html`<li><a href="#${operationId}">${summary}</a></li>`)}
+          </ul>
+        </section>`,
+    )}
+  </nav>`;
+}
+
 /** The program for a job that is sold for USDC on Base. */
 function payingSection({ servers, paths }: ReferenceDocument): Html | false {
   const usdc = {
@@ -153,10 +193,11 @@ function payingSection({ servers, paths }: ReferenceDocument): Html | false {
   const program = payProgram({ url, contentType: 'application/json', body: '{}', options: [usdc] });
   return (
     '/x402/jobs' in paths &&
-    html`<section class="sheet">
+    html`<section class="sheet" id="paying">
       <h2>A program that pays</h2>
       <p>For the job 1/0, at most 0.01 USDC on Base.</p>
-      <pre class="code" tabindex="0"><code>${program}</code></pre>
+      ${snippet(program, 'the program')}
+      <p class="hint">${payHint}</p>
     </section>`
   );
 }
@@ -177,7 +218,7 @@ function operationSection(document: ReferenceDocument, route: Route): Html {
     </p>
     ${prose(route.description)}
     <p class="hint">${securityText(document, route)}</p>
-    <pre class="code" tabindex="0"><code>${curlOf(document, route)}</code></pre>
+    ${snippet(curlOf(document, route), 'the command')}
     ${
       parameters.length > 0 &&
       html`<h4>Parameters</h4>

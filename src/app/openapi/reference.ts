@@ -7,12 +7,16 @@ import { openApiDocument, type Part } from './document.ts';
 import type { Audience } from './operation.ts';
 import { type ReferenceDocument, referencePage } from './reference-page.ts';
 
-/** GET /openapi.json; GET /docs and /docs/runners: pages without scripts that show it. Each is made and compressed once. */
+/** GET /openapi.json; GET /docs and /docs/runners: pages that show it, with a script for their Copy buttons alone. Each is made and compressed once. */
 export function referenceRoutes(publicUrl: () => string, parts: readonly Part[]) {
   return async (app: FastifyInstance): Promise<void> => {
     const style = staticFile('/docs/reference.css', {
       body: (await Promise.all(['pages.css', 'reference.css'].map(readAsset))).join('\n'),
       type: 'text/css',
+    });
+    const script = staticFile('/docs/pages.js', {
+      body: await readAsset('pages.js'),
+      type: 'text/javascript',
     });
     const document = once(async () => openApiDocument(publicUrl(), parts));
     const json = once(async () =>
@@ -22,7 +26,12 @@ export function referenceRoutes(publicUrl: () => string, parts: readonly Part[])
       once(async () => {
         const home = app.hasRoute({ url: '/', method: 'GET' }) ? '/' : '/docs';
         const shown = (await document()) as unknown as ReferenceDocument;
-        const body = referencePage(shown, { audience, home, stylesheet: style.href });
+        const body = referencePage(shown, {
+          audience,
+          home,
+          stylesheet: style.href,
+          script: script.href,
+        });
         return withCompressed(withTag({ body, type: 'text/html' }));
       });
 
@@ -30,6 +39,7 @@ export function referenceRoutes(publicUrl: () => string, parts: readonly Part[])
     app.addHook('onListen', async () => void (await document()));
     app.get('/openapi.json', async (request, reply) => sendTagged(request, reply, await json()));
     style.serve(app);
+    script.serve(app);
     for (const [path, file] of [
       ['/docs', page('customers')],
       ['/docs/runners', page('operators')],
@@ -48,10 +58,11 @@ function readAsset(name: string): Promise<string> {
   return readFile(new URL(`../../web/pages/assets/${name}`, import.meta.url), 'utf8');
 }
 
-/** Nothing runs, and the stylesheet comes from this origin. */
+/** Only the script of the pages runs; it and the stylesheet come from this origin. */
 const policy = [
   "default-src 'none'",
   "style-src 'self'",
+  "script-src 'self'",
   'img-src data:',
   "base-uri 'none'",
   "form-action 'none'",

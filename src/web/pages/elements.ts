@@ -211,14 +211,20 @@ export function withThousands(number: number | bigint): string {
 }
 
 const day = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
+const second = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium', timeZone: 'UTC' });
 const minute = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
 
-/** A time in UTC, as the foot of each page says of all of them. */
-export function time(at: Date): Html {
+/** A time in UTC, as the foot of each page says of all of them. `clock`: where seconds tell times apart. */
+export function time(at: Date, clock = minute): Html {
   const iso = at.toISOString();
   return html`<time datetime="${iso}" title="${iso.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')}"
-    >${day.format(at)}, ${minute.format(at)}</time
+    >${day.format(at)}, ${clock.format(at)}</time
   >`;
+}
+
+/** The same with its second. */
+export function exactTime(at: Date): Html {
+  return time(at, second);
 }
 
 /** From when to when: within a day the day is said once, and within a minute with what tells the ends apart. */
@@ -250,11 +256,24 @@ export function shortId(id: string, what: string): Html {
   return html`<span class="id"><code title="${id}">${shown}</code>${copyButton(id, what)}</span>`;
 }
 
-/** Shown by the module of the pages alone: without it there is nothing to press. */
-export function copyButton(text: string, what: string): Html {
-  return html`<button type="button" class="copy quiet small" data-copy="${text}" hidden>
-    <span>Copy</span><span class="unseen"> ${what}</span>
+/** Shown by the module of the pages alone: without it there is nothing to press. `isNamed`: everybody reads what is copied. */
+export function copyButton(text: string, what: string, isNamed = false): Html {
+  return html`<button
+    type="button"
+    class="copy ${isNamed ? 'plain' : 'quiet'} small"
+    data-copy="${text}"
+    hidden
+  >
+    ${isNamed ? html`<span>Copy ${what}</span>` : html`<span>Copy</span><span class="unseen"> ${what}</span>`}
   </button>`;
+}
+
+/** A command, a program or a configuration, to be copied. */
+export function snippet(text: string, what: string): Html {
+  return html`<div class="snippet">
+    <pre tabindex="0"><code>${text}</code></pre>
+    ${copyButton(text, what)}
+  </div>`;
 }
 
 /** A name that a person chose: its direction does not affect the text around it, and marks that turn text around are left out. */

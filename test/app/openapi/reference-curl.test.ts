@@ -5,7 +5,9 @@ import { type ReferenceDocument, referencePage } from '../../../src/app/openapi/
 const parts: Part[] = ['x402', 'chat', 'identity', 'audit', 'log'];
 const document = openApiDocument('https://jobs.example', parts) as unknown as ReferenceDocument;
 const pages = (['customers', 'operators'] as const)
-  .map((audience) => referencePage(document, { audience, home: '/', stylesheet: '/style.css' }))
+  .map((audience) =>
+    referencePage(document, { audience, home: '/', stylesheet: '/style.css', script: '/pages.js' }),
+  )
   .join('');
 
 /** The example of an operation, as a shell gets it. */

@@ -1,14 +1,16 @@
 import { expect, test } from 'vitest';
 import { readConsoleEvents } from '../../../src/accounts/use-cases/operators.ts';
 import type { Hex } from '../../../src/base/values/primitives.ts';
+import { decideRequest } from '../../../src/finance/use-cases/refunds/decide-request.ts';
 import { readStream } from '../../../src/ledger/store/streams.ts';
 import { hasBrowser, useBrowser } from '../../support/browser.ts';
 import { browserOf, operatorTab, signInOperator } from '../../support/console.ts';
+import { laneOn } from '../../support/credit.ts';
 import { useChain } from '../../support/devnet.ts';
 import { hostile, startJobsSite } from '../../support/jobs-site.ts';
 import { payFor } from '../../support/payer.ts';
 import { askForRefund } from '../../support/refund-request.ts';
-import { formsIn, postForm } from '../../support/site.ts';
+import { formsIn, postForm, sendForm } from '../../support/site.ts';
 import { startTour } from '../../support/tour.ts';
 import { eventually } from '../../support/wait.ts';
 
@@ -24,6 +26,7 @@ async function startWithRequests(count: number) {
   });
   const eventsOf = async (digest: string) => (await readStream(site.database.pool, digest)).events;
   const digests: Hex[] = [];
+  const tokens: string[] = [];
   for (let n = 0; n < count; n++) {
     const { json } = await payFor(site, '/x402/jobs/1/1', 'hello');
     const digest = json.quote_digest as Hex;
@@ -32,8 +35,9 @@ async function startWithRequests(count: number) {
     );
     expect((await askForRefund(site, digest, reason)).status).toBe(200);
     digests.push(digest);
+    tokens.push(json.receipt_token as string);
   }
-  return { site, digests, eventsOf };
+  return { site, digests, tokens, eventsOf };
 }
 
 test('an operator reads on the overview and the payment what its payer wrote, as text, and grants or declines it', async () => {
@@ -91,11 +95,36 @@ test('an operator reads on the overview and the payment what its payer wrote, as
   expect(acted).toContainEqual(['decline_refund', 'ada']);
 });
 
+test('a receipt shows that its payer asked for its money and what was decided, and the words of both only to who has its token', async () => {
+  const { site, digests, tokens } = await startWithRequests(1);
+  const path = `/jobs/receipts/${digests[0]}`;
+  const [payer, another] = [site.browser(), site.browser('203.0.113.9')];
+  const form = { action: '/jobs/receipts' };
+  await sendForm(payer, path, { token: tokens[0]! }, form);
+  const noticeFor = async (browser: typeof payer) =>
+    /<b>(?:You|The payer) asked for (?:your|the) money back<\/b>.*?<\/div>/s.exec(
+      (await browser.get(path)).text,
+    )?.[0];
+  expect(await noticeFor(payer)).toMatch(/You asked.*It never came .*&#60;img.*has not decided yet/s);
+  expect(await noticeFor(another)).toMatch(/The payer asked.*has not decided yet/s);
+  const ada = { quoteDigest: digests[0]!, operator: 'ada' };
+  await decideRequest(
+    { ...site.database, lane: laneOn(site.database) },
+    { ...ada, kind: 'decline', why: 'It is tried again' },
+  );
+  expect(await noticeFor(payer)).toMatch(/The operator declined.*It is tried again/s);
+  const shown = await noticeFor(another);
+  expect(shown).toContain('The operator declined');
+  expect(shown).not.toMatch(/It never came|tried again/);
+});
+
 test.skipIf(!hasBrowser)('a refund is granted on the page of its payment', async () => {
   const { site, digests } = await startWithRequests(1);
   const tab = await operatorTab(chromium, site, await signInOperator(site, { role: 'finance' }));
   const { page } = tab;
-  await startTour(tab).open(`/console/payments/${digests[0]}`, 'console-refund-request');
+  const tour = startTour(tab);
+  await tour.open(`/jobs/receipts/${digests[0]}`, 'jobs-receipt-refund-requested');
+  await tour.open(`/console/payments/${digests[0]}`, 'console-refund-request');
   await page.getByRole('button', { name: 'Grant the refund' }).click();
   await page.getByRole('button', { name: /^Press again/ }).click();
   await page.getByText('The refund is granted: it is due.').waitFor();

@@ -3,9 +3,11 @@ import { openBooks } from '../../../finance/use-cases/books/books.ts';
 import { writeBooks } from '../../../finance/use-cases/books/format.ts';
 import { ExportError, openDatabaseSource } from '../../../finance/use-cases/books/source.ts';
 import { BooksError } from '../../../audit/rules/bookkeeping/books-error.ts';
-import { type BookFormat, isBookFormat } from '../../../base/values/format.ts';
+import { type BookFormat, bookFormats, isBookFormat } from '../../../base/values/format.ts';
+import { html, type Html } from '../../../base/values/html.ts';
 import { type Period, periodName } from '../../../base/values/period.ts';
 import { findTimeZone, utc } from '../../../base/values/time-zone.ts';
+import { pathWith } from '../../pages/own-path.ts';
 import { notFound, problemView } from '../../pages/problem.ts';
 import type { Answer } from '../../pages/visit.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
@@ -23,6 +25,28 @@ const endings: Readonly<Record<BookFormat, string>> = {
 /** The exports of a period, in every format, as `tollbook export` writes them: bytes are sent while they are made. */
 export function exportPages(console: Console): void {
   console.showPresent(`${booksPath}/exports/:format`, exportOf, 'finance');
+}
+
+const formatTexts: Readonly<Record<BookFormat, string>> = {
+  csv: 'Spreadsheet (CSV)',
+  parquet: 'Data analysis (Parquet)',
+  beancount: 'Beancount',
+  hledger: 'hledger',
+  summary: 'Summary (text)',
+  'summary-page': 'Summary (page)',
+};
+
+/** A link to each export of a period. */
+export function exportLinks({ fromMs, toMs, zone = utc }: Period): Html {
+  const query = { from: String(fromMs), to: String(toMs), zone: zone.name };
+  return html`<p class="actions">
+    ${bookFormats.map(
+      (format) =>
+        html`<a class="button plain" href="${pathWith(`${booksPath}/exports/${format}`, query)}"
+          >${formatTexts[format]}</a
+        >`,
+    )}
+  </p>`;
 }
 
 async function exportOf({ site, params, query }: OperatorVisit): Promise<Answer> {

@@ -1,6 +1,6 @@
+import { accountsPath } from '../chat/accounts.ts';
 import { tableSheet } from '../tables.ts';
 import { BooksError } from '../../../audit/rules/bookkeeping/books-error.ts';
-import { type BookFormat, bookFormats } from '../../../base/values/format.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import type { ClosedPeriod } from '../../../finance/rules/periods/periods.ts';
 import { leavesUnexplained, type ReportJson } from '../../../finance/rules/reconcile/report.ts';
@@ -11,7 +11,6 @@ import { findTimeZone, utc } from '../../../base/values/time-zone.ts';
 import { ExportError, openDatabaseSource } from '../../../finance/use-cases/books/source.ts';
 import { noticeOf } from '../../pages/document.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
-import { pathWith } from '../../pages/own-path.ts';
 import {
   badge,
   buttonForm,
@@ -34,6 +33,7 @@ import { reopenPeriod, reviewPeriod } from '../../../finance/use-cases/periods/m
 import { findReportByHash } from '../../../audit/store/reconciliations.ts';
 import type { ActionOptions, Console, OperatorVisit } from '../visit.ts';
 import { balancesOf } from './balances.ts';
+import { exportLinks } from './exports.ts';
 import { booksPath, booksView, breaksText, openItemsText, periodsPath } from './books-view.ts';
 import { openBreaksOf, reportOf } from './stored-report.ts';
 
@@ -177,10 +177,17 @@ async function listView(visit: OperatorVisit): Promise<View> {
   ];
   const body =
     periods.all.length === 0
-      ? empty(
-          'No period is closed',
-          html`A period is closed on the page of its <a href="${booksPath}">reconciliation</a>.`,
-        )
+      ? site.jobs
+        ? empty(
+            'No period is closed',
+            html`A period is closed on the page of its reconciliation.
+              <a href="${booksPath}">Reconcile one</a>, and open its report.`,
+          )
+        : empty(
+            'Nothing to close',
+            html`This gateway sells no jobs, and a period is closed with the reconciliation of its payments
+              for jobs. The credit of each customer is under <a href="${accountsPath}">Accounts</a>.`,
+          )
       : html`${waitingNotice(visit, periods.all)}
         ${tableSheet('Closed, the latest first', columns, periods.all.toReversed())}`;
   return booksView(site, periodsPath, 'Periods', body);
@@ -250,7 +257,7 @@ async function periodView(visit: OperatorVisit, mistake?: string): Promise<View>
     ${stored ? await balancesOfReport(visit, stored.report) : noticeOf({ tone: 'warn', text: 'The report of this close is not stored here, so its balances are not known.' })}
     <section class="sheet">
       <h2>Exports</h2>
-      ${mayAct && downloads(closed.period)}
+      ${mayAct && exportLinks(closed.period)}
       <details>
         <summary>SHA-256 as closed</summary>
         ${factList(Object.entries(data.exports).map(([format, sha256]) => [format, html`<code class="hash">${plainHex(sha256)}</code>`]))}
@@ -315,28 +322,6 @@ async function balancesOfReport({ site }: OperatorVisit, text: string): Promise<
   return balancesOf(report, await openBreaksOf(site.ledger.pool, report));
 }
 
-const formatTexts: Readonly<Record<BookFormat, string>> = {
-  csv: 'Spreadsheet (CSV)',
-  parquet: 'Data analysis (Parquet)',
-  beancount: 'Beancount',
-  hledger: 'hledger',
-  summary: 'Summary (text)',
-  'summary-page': 'Summary (page)',
-};
-
-/** A link to each export of a period. */
-function downloads({ fromMs, toMs, zone = utc }: Period): Html {
-  const query = { from: String(fromMs), to: String(toMs), zone: zone.name };
-  return html`<p class="actions">
-    ${bookFormats.map(
-      (format) =>
-        html`<a class="button plain" href="${pathWith(`${booksPath}/exports/${format}`, query)}"
-          >${formatTexts[format]}</a
-        >`,
-    )}
-  </p>`;
-}
-
 function movesOf(visit: OperatorVisit, { close: closing, review: reviewed }: ClosedPeriod): Html {
   const isOwn = closing.data.operator.toLowerCase() === visit.operator.name.toLowerCase();
   return html`${
@@ -370,7 +355,7 @@ export function exportsAndClose(visit: OperatorVisit, id: number, report: Report
   const period = { fromMs: Date.parse(report.period.from), toMs: Date.parse(report.period.to) };
   return html`<section class="sheet">
       <h2>Exports of the period</h2>
-      ${downloads(period)}
+      ${exportLinks(period)}
     </section>
     <details class="sheet">
       <summary>Close this period with this report</summary>

@@ -3,7 +3,7 @@ import type { ModelConfig } from '../../../base/config/config.ts';
 import type { ChatContext } from '../../../chat/use-cases/context.ts';
 import { type Job, soldJobs } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
-import { copyButton, personName, withThousands } from '../elements.ts';
+import { personName, snippet, withThousands } from '../elements.ts';
 import { jobBadges, jobName, jobPath, jobPrices } from '../jobs/catalogue.ts';
 import { offerCommand } from '../jobs/job-view.ts';
 import { curlFor } from '../keys/snippets.ts';
@@ -105,10 +105,7 @@ function offer(
   curl: string,
   isFirst: boolean,
 ): Html {
-  const command = html`<div class="snippet">
-    <pre tabindex="0"><code>${curl}</code></pre>
-    ${copyButton(curl, 'the command')}
-  </div>`;
+  const command = snippet(curl, 'the command');
   return html`<li>
     <p class="head"><b>${name}</b><span class="prices">${price}</span></p>
     ${text !== undefined && html`<p>${personName(text)}</p>`}

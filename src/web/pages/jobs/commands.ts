@@ -1,6 +1,6 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import type { SettlementOption } from '../../../payments/rules/quote.ts';
-import { copyButton } from '../elements.ts';
+import { snippet } from '../elements.ts';
 
 /** What programs send: the job's address, and its input. */
 export interface Purchase {
@@ -20,28 +20,38 @@ export function purchaseCommands(purchase: Purchase): Html {
   return html`${Object.keys(programs).map((label) => programDetails(label, purchase))}`;
 }
 
-/** The program that pays, folded; without a body it reads its input from a file. */
-export function payDetails(purchase: Purchase): Html {
-  return programDetails(payLabel, purchase);
+/** The program that pays, where nothing else can; without a body it reads its input from a file. */
+export function payPart(purchase: Purchase): Html {
+  return html`<h3>${payLabel}</h3>
+    ${program(payLabel, purchase)}`;
 }
 
 function programDetails(label: string, purchase: Purchase): Html {
-  const isLong = purchase.body === undefined || purchase.body.length > maxInlineChars;
-  const text = programs[label]?.(purchase, isLong) ?? '';
   return html`<details>
     <summary>${label}</summary>
-    <div class="snippet">
-      <pre tabindex="0"><code>${text}</code></pre>
-      ${copyButton(text, label)}
-    </div>
-    ${isLong && html`<p class="hint">It reads the input from the file <code>input</code>.</p>`}
+    ${program(label, purchase)}
   </details>`;
+}
+
+function program(label: string, purchase: Purchase): Html {
+  const isLong = purchase.body === undefined || purchase.body.length > maxInlineChars;
+  return html`${snippet(programs[label]?.(purchase, isLong) ?? '', label)}
+    <p class="hint">
+      ${isLong && html`It reads the input from the file <code>input</code>. `}${label === payLabel ? payHint : priceHint}
+    </p>`;
 }
 
 const payLabel = 'Pay with JavaScript';
 
+/** What comes back from the program that pays. */
+export const payHint = html`<code>WALLET_KEY</code> has the private key of the wallet that pays. The program
+  prints 202, the address of the receipt, and the token with which the receipt shows the result.`;
+/** What comes back without a payment. */
+export const priceHint = html`It charges nothing. The answer is 402, with the price in each token and what the
+payer signs, in JSON.`;
+
 const programs: Readonly<Record<string, (purchase: Purchase, isLong: boolean) => string>> = {
-  'See the offer with curl': ({ url, contentType, body }, isLong) => `curl -si ${quoted(url)} \\
+  'See the price with curl': ({ url, contentType, body }, isLong) => `curl -si ${quoted(url)} \\
   -H ${quoted(`content-type: ${contentType}`)} \\
   --data-binary ${isLong ? '@input' : quoted(body ?? '')}`,
   [payLabel]: payProgram,

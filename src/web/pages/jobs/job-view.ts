@@ -5,12 +5,12 @@ import type { RouteConfig } from '../../../base/config/routes.ts';
 import { type Job, jobUrl } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { noticeOf } from '../document.ts';
-import { copyButton, factList, personName, type Column, table } from '../elements.ts';
+import { copyButton, factList, personName, snippet, type Column, table } from '../elements.ts';
 import { networkText } from '../known-networks.ts';
 import type { View } from '../visit.ts';
 import { jobBadges, jobName, jobPath, jobTitle } from './catalogue.ts';
 import { payablesOf } from '../payment.ts';
-import { payDetails, quoted } from './commands.ts';
+import { payPart, priceHint, quoted } from './commands.ts';
 import { formMembers, type Member } from './form-parts.ts';
 import { noMistakes } from './form-values.ts';
 import { memberControls, mistakeSummary, type Typed, wholeControl } from './form-view.ts';
@@ -116,10 +116,7 @@ function routeSection({ methods }: RouteConfig, url: string, command: string): H
       ${methods.join(' or ')} <code class="name">${url}</code>, with any text for <code>:name</code> and
       <code>*</code>. An unpaid request costs nothing and is answered with the offer:
     </p>
-    <div class="snippet">
-      <pre tabindex="0"><code>${command}</code></pre>
-      ${copyButton(command, 'the command')}
-    </div>
+    ${snippet(command, 'the command')}
     <p class="hint">
       A program with a wallet pays and gets the answer of the resource itself:
       <a href="/docs">the API</a> says how.
@@ -143,20 +140,16 @@ function inputSection(context: JobsContext, job: Job, shown: JobForm): Html {
       <h2>Buy it with a program</h2>
       <p>
         Its input is
-        <code>${form.contentType}</code>${form.kind === 'none' && ', which this page cannot send'}. This
-        command shows the price, and charges
-        nothing${offer.includes('@input') && html`; first put your input into the file <code>input</code>`}:
+        <code>${form.contentType}</code>${form.kind === 'none' && ', which this page cannot send'}.
+        ${offer.includes('@input') && html`Put it into the file <code>input</code> first.`}
+        ${isSigned && html`The caller signs the request, in headers whose names begin with <code>X-NET-CALLER</code>.`}
       </p>
-      <div class="snippet">
-        <pre tabindex="0"><code>${offer}</code></pre>
-        ${copyButton(offer, 'the command')}
-      </div>
-      ${!isSigned && payDetails(purchase)}
+      <h3>See the price</h3>
+      ${snippet(offer, 'the command')}
+      <p class="hint">${priceHint}</p>
+      ${!isSigned && payPart(purchase)}
       <p class="hint">
-        ${isSigned ? html`The caller signs the request in the headers <code>X-NET-CALLER…</code>; ` : 'Everything else: '}<a
-          href="/docs#payForJob"
-          >how a program pays</a
-        >.
+        The API reference says <a href="/docs#payForJob">how a program pays</a>, and each answer.
       </p>
     </section>`;
   }

@@ -1,7 +1,7 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
 import type { Receipt } from '../../../jobs/http/schemas/receipt.ts';
-import { type Column, copyButton, count, factList, shortId, table } from '../elements.ts';
+import { type Column, copyButton, count, factList, shortId, snippet, table } from '../elements.ts';
 
 type LogProof = NonNullable<Receipt['log_proof']>;
 
@@ -57,9 +57,6 @@ tollbook verify --receipt receipt.json --pubkey PUBLIC_KEY`;
         The second command checks the proof with the log’s public key, which the operator publishes, and
         without a connection:
       </p>
-      <div class="snippet">
-        <pre tabindex="0"><code>${commands}</code></pre>
-        ${copyButton(commands, 'the commands')}
-      </div>
+      ${snippet(commands, 'the commands')}
     </details>`;
 }

@@ -143,6 +143,13 @@ const eventTexts: Readonly<Record<string, string>> = {
   operator_requeued: 'The operator put the job into the queue again',
   operator_discarded: 'The operator gave the job up',
   refunded: 'Money was paid back',
+  refund_requested: 'The payer asked for the money back',
+  refund_request_granted: 'The operator agreed to pay it back',
+  refund_request_declined: 'The operator declined to pay it back',
+  refund_started: 'The operator began to pay it back',
+  refund_sent: 'The operator sent the money back',
+  refund_not_sent: 'The money was not sent back so far',
+  refund_abandoned: 'Paying it back failed, and is still due',
 };
 
 export function eventText(type: string): Html | string {

@@ -9,7 +9,7 @@ import { readReceipt } from '../../../jobs/use-cases/receipt.ts';
 import { findResult } from '../../../calls/use-cases/result-file.ts';
 import { isReceiptToken } from '../../../payments/use-cases/receipt-keys.ts';
 import { networkName, walletNetworks } from '../known-networks.ts';
-import { factList, field, form, shortId, time } from '../elements.ts';
+import { exactTime, factList, field, form, shortId, time } from '../elements.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, View, Visit } from '../visit.ts';
@@ -18,6 +18,7 @@ import { openedReceipts, withReceipt } from './opened-receipts.ts';
 import { hasPaid, ownWallets } from './paid-calls.ts';
 import { proofView } from './proof-view.ts';
 import { eventText, standingOf, stepList } from './receipt-steps.ts';
+import { refundNotice } from './refund-notice.ts';
 import { resultView } from './result-view.ts';
 import { tokenAmount } from './token-amount.ts';
 
@@ -86,7 +87,7 @@ function receiptView(visit: Visit, context: JobsContext, receipt: Receipt, isOpe
     <section class="sheet" data-follow="${digest}" data-state="${state}" data-open="${isOpen ? 'yes' : ''}">
       <h1>${headline}</h1>
       <p>${text}${isOpened && state === 'completed' && ' Its result is below, and nothing is left to do.'}</p>
-      ${state !== 'completed' && stepList(standing)}
+      ${state !== 'completed' && stepList(standing)} ${refundNotice(receipt, isOpened)}
       ${isOpen && html`<p><a class="button plain" href="?">Look again</a></p>`}
       ${resultPart(visit, receipt, isOpened)}
     </section>
@@ -96,7 +97,7 @@ function receiptView(visit: Visit, context: JobsContext, receipt: Receipt, isOpe
     </section>
     <details class="sheet">
       <summary>What happened</summary>
-      ${factList(events.map(({ type, at }) => [time(new Date(at)), eventText(type)]))}
+      ${factList(events.map(({ type, at }) => [exactTime(new Date(at)), eventText(type)]))}
     </details>
     ${proofView(receipt, `${context.publicUrl()}/x402/receipts/${digest}`)}`;
   return { kind: 'view', title: `Receipt: ${label}`, section: 'jobs', body, scripts: ['jobs.js'] };

@@ -1,5 +1,5 @@
 import { html, type Html } from '../../../base/values/html.ts';
-import { copyButton } from '../elements.ts';
+import { snippet } from '../elements.ts';
 
 /** Ready-made programs that ask a model; the key is in the environment, where it belongs. */
 export function snippetsFor(publicUrl: string, model: string): Html {
@@ -7,10 +7,7 @@ export function snippetsFor(publicUrl: string, model: string): Html {
     const text = write(publicUrl, model);
     return html`<details ${index === 0 && html`open`}>
       <summary>${label}</summary>
-      <div class="snippet">
-        <pre tabindex="0"><code>${text}</code></pre>
-        ${copyButton(text, `the snippet for ${label}`)}
-      </div>
+      ${snippet(text, `the snippet for ${label}`)}
     </details>`;
   })}`;
 }
