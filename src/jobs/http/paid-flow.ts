@@ -19,7 +19,7 @@ import { encodeHeader } from '../../payments/rules/x402.ts';
 import { v1NameOf } from '../../payments/rules/x402-v1.ts';
 import type { JobAnswer, PaymentRequired, Refused } from '../use-cases/answer.ts';
 import type { JobsContext } from '../use-cases/context.ts';
-import { type JobHead, type OpenedRequest, openRequest } from '../use-cases/job-request.ts';
+import { type JobHead, type OpenedRequest, openRequest, type RouteOfRequest } from '../use-cases/job-request.ts';
 import { isAnsweredFirst } from '../use-cases/routes/route-request.ts';
 import { payForJob, refuseByHead, refuseUnreadBody } from '../use-cases/pay-job.ts';
 import { sendPaymentRequired } from './payment-required.ts';
@@ -43,8 +43,16 @@ interface PaidPath<R extends FastifyRequest> {
   refuse?(opened: Opened, request: R, reply: FastifyReply): FastifyReply | undefined;
   /** Answers once the payment is settled. */
   accept(opened: Opened, request: R, reply: FastifyReply, answer: AcceptedAnswer): Promise<unknown>;
+  /** Who gets an answer while it comes, before its payment is settled. */
+  passOn?(opened: Opened, request: R, reply: FastifyReply): Passing;
   /** The payment is settled, but its request was refused before, because the ledger could not be reached. */
   abandon?(opened: Opened, answer: AcceptedAnswer): Promise<unknown>;
+}
+
+/** A client that may get its answer before the flow has ended. */
+export interface Passing {
+  readonly begin: NonNullable<RouteOfRequest['passOn']>;
+  readonly hasBegun: () => boolean;
 }
 
 /** The flow of paid requests in one part of an app. */
@@ -84,12 +92,14 @@ export function openPaidFlow(app: FastifyInstance, current: () => JobsContext, b
     request: R,
     reply: FastifyReply,
     flow: Promise<JobAnswer>,
+    hasBegun = () => false,
   ) => {
     inFlight.keep(request, flow);
     const opened = openedOf(request);
     const answer = await waitLimit.within(flow);
     if (answer === ledgerUnavailable)
       void flow.then((late) => late.kind === 'accepted' && path.abandon?.(opened, late)).catch(() => {});
+    if (hasBegun()) return reply;
     if (answer.kind !== 'accepted') return sendAnswer(opened.context, request, reply, answer);
     return path.accept(opened, request, reply, answer);
   };
@@ -131,8 +141,12 @@ export function openPaidFlow(app: FastifyInstance, current: () => JobsContext, b
           done();
         },
         handler(request: RequestOf<T>, reply: FastifyReply) {
-          const { context, request: head } = openedOf(request);
-          return answerFlow(path, request, reply, payForJob(context, head, bodyOf(request)));
+          const opened = openedOf(request);
+          const { context, request: head } = opened;
+          const passing = path.passOn?.(opened, request, reply);
+          const route = head.route && { ...head.route, passOn: passing?.begin };
+          const flow = payForJob(context, { ...head, route }, bodyOf(request));
+          return answerFlow(path, request, reply, flow, passing?.hasBegun);
         },
       };
     },

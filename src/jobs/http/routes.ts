@@ -22,6 +22,7 @@ import {
   callerHeadersOf,
   type Opened,
   openPaidFlow,
+  type Passing,
   paymentOf,
   paymentResponse,
   receiptUrl,
@@ -47,6 +48,7 @@ export function paidRoutes({ current, bodies }: RouteParts) {
         refuse: ({ context }, request, reply) => refuseUnsellable(request, reply, route, context.upstreams),
         accept: (opened, request, reply, answer) =>
           opened.context.flows.add(serve(opened, request, reply, answer)),
+        passOn: ({ context }, request, reply) => passing(context, request, reply),
         abandon: async ({ context }, { lease }) => lease && context.flows.add(giveBack(context, lease)),
       });
       app.route({ method: [...route.methods], url: route.path, exposeHeadRoute: false, ...handlers });
@@ -150,6 +152,20 @@ async function serve(
   return outcome.kind === 'refused' && !sent()
     ? sendRouteRefusal(context, request, reply, answer, outcome)
     : reply;
+}
+
+/** An answer that is passed on while it comes says where its receipt will be: how much it costs is not known yet. */
+function passing(context: JobsContext, request: FastifyRequest, reply: FastifyReply): Passing {
+  const { client, sent } = clientOf(request, reply);
+  return {
+    hasBegun: sent,
+    begin(digest, head) {
+      noteFacts(request, { quote_digest: digest });
+      reply.header('link', `<${receiptUrl(context, digest)}>; rel="payment-receipt"`);
+      client.begin(head);
+      return client;
+    },
+  };
 }
 
 function sendRouteRefusal(

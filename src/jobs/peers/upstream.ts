@@ -1,6 +1,8 @@
 import type { Readable } from 'node:stream';
 import { errors, Pool } from 'undici';
 import { backOffMs } from '../../base/values/back-off.ts';
+import type { JobPrice } from '../../base/values/amount.ts';
+import type { Address } from '../../base/values/primitives.ts';
 import type { Header, HeaderFields } from '../rules/route-headers.ts';
 
 export interface UpstreamRequest {
@@ -13,6 +15,8 @@ export interface UpstreamRequest {
   readonly timeoutMs: number;
   /** Ends the exchange. */
   readonly signal: AbortSignal;
+  /** For an upstream that is the gateway itself: who pays, and what was quoted. */
+  readonly paid?: { readonly payer: Address; readonly quoted: JobPrice };
 }
 
 export interface UpstreamHead {

@@ -7,6 +7,7 @@ import { sha256 } from '../../base/values/sha256.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { RouteConfig } from '../../base/config/config.ts';
 import type { Header } from '../rules/route-headers.ts';
+import type { AnswerClient, AnswerHead } from './routes/route-request.ts';
 import { addressBudgetKey, type Budget, type Charge } from '../../base/runtime/budget.ts';
 
 /** A request for a paid job as its headers show it, before its body is read. */
@@ -44,6 +45,8 @@ export interface RouteOfRequest {
   readonly config: RouteConfig;
   /** The client's headers as the upstream gets them; most requests reach none. */
   readonly headers: () => readonly Header[];
+  /** Begins to give the client an answer whose payment is settled once the answer has ended. */
+  readonly passOn?: ((digest: Hex, head: AnswerHead) => AnswerClient) | undefined;
 }
 
 /** The payment of a request: absent, unreadable, or decoded. */

@@ -11,7 +11,15 @@ import { ofPayment, paymentFromData } from '../../../payments/rules/payment.ts';
 import { settlementState } from '../../../payments/rules/settlement.ts';
 import { findUnsettled } from '../../../payments/store/unsettled.ts';
 import { recordDecision, type StartedPayment } from '../../../payments/use-cases/record-settlement.ts';
-import { failureOf, readWithin, textOf, type UpstreamFailure } from '../../peers/upstream.ts';
+import {
+  failureOf,
+  readWithin,
+  textOf,
+  type UpstreamFailure,
+  type UpstreamHead,
+  type UpstreamRequest,
+} from '../../peers/upstream.ts';
+import type { Hex } from '../../../base/values/primitives.ts';
 import { answerHeaders, type Header, type HeaderFields, writeHead } from '../../rules/route-headers.ts';
 import { type UnusablePrice, usedAtoms } from '../../rules/used-price.ts';
 import type { Job } from '../catalog.ts';
@@ -19,6 +27,7 @@ import type { BoundRequest, RouteOfRequest } from '../job-request.ts';
 import { callHeaders, paidCall } from './call-headers.ts';
 import { type KeptBody, readKept, storeAnswer, sumOf } from './kept-answer.ts';
 import {
+  type AnswerClient,
   type AnswerHead,
   attemptSecs,
   graceSecs,
@@ -43,6 +52,13 @@ export interface Asking {
   readonly quotedWei: bigint;
 }
 
+/** What an answer has used, where its payment is of at most the signed amount. */
+interface Metered {
+  /** The header that says it, or the trailer. */
+  readonly name: string | undefined;
+  readonly atomsOf: (values: readonly string[]) => bigint | UnusablePrice;
+}
+
 export type Asked =
   /** The answer is stored: its payment is to be settled. */
   | {
@@ -64,21 +80,43 @@ export async function askFirst(
   route: RouteOfRequest,
   { started, attempt, endsAt, caller, quotedWei }: Asking,
 ): Promise<Asked> {
-  const { callId, state } = started;
-  const { payment } = state;
+  const { callId } = started;
+  const { payment } = started.state;
   const call = paidCall(request, job, started, { attempt, caller });
   const place = { callId, attempt, leaseId: orderedUuid() };
   const headers = callHeaders(context, route, call, request.body);
-  const usedOf =
+  const quoted = { wei: quotedWei, inUsd: job.inUsd };
+  const metered: Metered | undefined =
     payment.transferMethod === 'upto'
-      ? (answered: HeaderFields) =>
-          usedAtoms(
-            valuesOf(answered, route.config.chargeHeader),
-            { wei: quotedWei, inUsd: job.inUsd },
-            payment.amount,
-          )
-      : () => undefined;
-  const asked = await askWhole(context, request, route, { headers, endsAt, place, usedOf });
+      ? {
+          name: route.config.chargeHeader,
+          atomsOf: (values) => usedAtoms(values, quoted, payment.amount),
+        }
+      : undefined;
+  const paid = { payer: payment.payer, quoted };
+  const passing = { digest: started.digest, client: undefined as AnswerClient | undefined };
+  try {
+    const asked = await askWhole(context, request, route, { headers, endsAt, place, metered, paid, passing });
+    const ended = await recordAnswer(context, started, asked, { attempt, place });
+    if (ended.kind === 'answered' || asked.kind === 'not_charged') {
+      passing.client?.end([]);
+      passing.client = undefined;
+    }
+    return ended;
+  } finally {
+    // whatever was not ended was not whole, or is not on record
+    passing.client?.cut();
+  }
+}
+
+/** Stores and records what became of an attempt. */
+async function recordAnswer(
+  context: AskPorts,
+  started: Asking['started'],
+  asked: Whole,
+  { attempt, place }: { readonly attempt: number; readonly place: LeaseName & { readonly attempt: number } },
+): Promise<Asked> {
+  const { state } = started;
   if (asked.kind === 'failed') return refuse(context, started, asked.reason, undefined);
   if (asked.kind === 'not_charged') return refuse(context, started, asked.reason, asked.answer);
   const { answer, kept, used } = asked;
@@ -119,7 +157,8 @@ type Whole =
       /** The atoms that it has used; undefined where the payment is of an exact amount. */
       readonly used: bigint | undefined;
     }
-  | { readonly kind: 'not_charged'; readonly reason: string; readonly answer: WholeAnswer }
+  /** `answer`: undefined where its client has it. */
+  | { readonly kind: 'not_charged'; readonly reason: string; readonly answer: WholeAnswer | undefined }
   | { readonly kind: 'failed'; readonly reason: UpstreamFailure | UnusablePrice };
 
 interface Exchange {
@@ -128,23 +167,26 @@ interface Exchange {
   readonly endsAt: number;
   /** Of its answer, if that is charged. */
   readonly place: LeaseName;
-  /** How many atoms an answer with these headers has used; undefined where that changes nothing. */
-  readonly usedOf: (headers: HeaderFields) => bigint | UnusablePrice | undefined;
+  /** Undefined where the payment is of an exact amount. */
+  readonly metered: Metered | undefined;
+  readonly paid: NonNullable<UpstreamRequest['paid']>;
+  /** Who gets an answer while it comes: known once it has begun. */
+  readonly passing: { readonly digest: Hex; client: AnswerClient | undefined };
 }
 
 /** The whole answer, within the time limit of the attempt and the length that can be stored. */
 async function askWhole(
   context: AskPorts,
   { method, path: target, body }: BoundRequest,
-  { config }: RouteOfRequest,
-  { headers, endsAt, place, usedOf }: Exchange,
+  { config, passOn }: RouteOfRequest,
+  { headers, endsAt, place, metered, paid, passing }: Exchange,
 ): Promise<Whole> {
   const leftMs = Math.max(0, (endsAt - graceSecs - nowSecs(context)) * 1_000);
   const signal = AbortSignal.timeout(leftMs);
   const { timeoutMs, upstream } = config;
   const answer = await context.upstreams
     .of(upstream)
-    .request({ method, target, headers, body, timeoutMs, signal });
+    .request({ method, target, headers, body, timeoutMs, signal, paid });
   if (answer.kind === 'failed') {
     context.log.warn({ reason: answer.reason, error: answer.error }, 'an upstream gave no answer');
     return { kind: 'failed', reason: answer.reason === 'aborted' ? 'upstream_timeout' : answer.reason };
@@ -152,28 +194,30 @@ async function askWhole(
   const { status } = answer;
   const head = { status, headers: answerHeaders(answer.headers) };
   try {
-    const used = isCharged(config, status) ? usedOf(answer.headers) : 0n;
-    if (typeof used === 'string') {
-      context.log.error(
-        { reason: used },
-        'the answer of an upstream does not say what it costs: it is not given',
-      );
-      return { kind: 'failed', reason: used };
-    }
-    if (used === 0n) {
+    const isFree = !isCharged(config, status);
+    const isPricedLast = metered !== undefined && isTrailing(answer.headers, metered.name);
+    const early = isFree ? 0n : isPricedLast ? undefined : metered?.atomsOf(valuesOf(answer.headers, metered.name));
+    if (typeof early === 'string') return unpriced(context, early);
+    if (early === 0n) {
       const whole = await readWithin(answer, context.config.delivery.maxResultBytes);
-      const reason = isCharged(config, status) ? 'nothing_used' : `status_${status}`;
+      const reason = isFree ? `status_${status}` : 'nothing_used';
       if (whole) return { kind: 'not_charged', reason, answer: { ...head, body: whole } };
       return { kind: 'failed', reason: 'upstream_too_large' };
     }
-    const kept = await readKept(context, place, answer, config.maxResponseBytes);
+    if (isPricedLast) passing.client = passOn?.(passing.digest, head);
+    const source = passing.client ? passedOn(answer, passing.client) : answer.body;
+    const kept = await readKept(context, place, source, config.maxResponseBytes);
     switch (kept.kind) {
       case 'too_large':
         return { kind: 'failed', reason: 'upstream_too_large' };
       case 'store_unavailable':
         return { kind: 'failed', reason: 'result_store_unavailable' };
-      default:
+      default: {
+        const used = isPricedLast ? metered.atomsOf(valuesOf(answer.trailers, metered.name)) : early;
+        if (typeof used === 'string') return unpriced(context, used);
+        if (used === 0n) return { kind: 'not_charged', reason: 'nothing_used', answer: undefined };
         return { kind: 'charged', answer: head, kept, used };
+      }
     }
   } catch (error) {
     context.log.warn({ error: textOf(error) }, 'an upstream gave no complete answer');
@@ -181,6 +225,25 @@ async function askWhole(
   } finally {
     answer.body.destroy();
   }
+}
+
+/** Passes an answer on while it is read. A client that has left does not end it: what was used is to be known. */
+async function* passedOn({ body }: UpstreamHead, client: AnswerClient): AsyncGenerator<Buffer, void> {
+  for await (const piece of body as AsyncIterable<Buffer>) {
+    yield piece;
+    await client.write(piece);
+  }
+}
+
+function unpriced({ log }: AskPorts, reason: UnusablePrice): Whole {
+  log.error({ reason }, 'the answer of an upstream does not say what it costs: it is not given');
+  return { kind: 'failed', reason };
+}
+
+/** Whether an answer says that this header follows its body. */
+function isTrailing(headers: HeaderFields, name: string | undefined): boolean {
+  const announced = valuesOf(headers, 'trailer').flatMap((value) => value.split(','));
+  return announced.some((one) => one.trim().toLowerCase() === name);
 }
 
 function valuesOf(headers: HeaderFields, name: string | undefined): string[] {

@@ -4,7 +4,6 @@ import { putResult } from '../../../calls/store/put-result.ts';
 import { putStoredResult, type StoredResult } from '../../../calls/store/result-uploads.ts';
 import { createPartWriter, readWhole, ResultUnreadableError } from '../../../calls/use-cases/large-result.ts';
 import type { EventOf } from '../../../ledger/rules/event.ts';
-import type { UpstreamHead } from '../../peers/upstream.ts';
 import { readHead, storedContentType } from '../../rules/route-headers.ts';
 import type { AnswerClient, AnswerHead, RouteOutcome, RoutePorts } from './route-request.ts';
 
@@ -23,7 +22,7 @@ type Unkept = { readonly kind: 'too_large' | 'store_unavailable' };
 export async function readKept(
   { pool, results, log, config }: Pick<RoutePorts, 'pool' | 'results' | 'log' | 'config'>,
   upload: LeaseName,
-  { body }: UpstreamHead,
+  body: AsyncIterable<Buffer>,
   most: number,
 ): Promise<KeptBody | Unkept> {
   const inMemory = Math.min(most, config.delivery.maxResultBytes);
@@ -31,7 +30,7 @@ export async function readKept(
   const writer = results && inStore > inMemory && createPartWriter({ pool, results, log }, upload, inStore);
   let pieces: Buffer[] = [];
   let bytes = 0;
-  for await (const piece of body as AsyncIterable<Buffer>) {
+  for await (const piece of body) {
     bytes += piece.length;
     if (bytes > Math.max(inMemory, inStore)) return { kind: 'too_large' };
     pieces.push(piece);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { UptoEvmScheme } from '@x402/evm/upto/client';
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch';
@@ -213,5 +214,80 @@ describe('a route that is paid by upto', () => {
     expect((await pay(await sign({ signed }))).status).toBe(402);
     expect(api.asked).toHaveLength(0);
     expect(await paidSoFar()).toBe(before);
+  });
+});
+
+/** An event stream whose price follows it. */
+const streaming =
+  (price: string, pauseMs = 0): Answering =>
+  async (_asked, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream', trailer: 'x-price' });
+    response.write('data: one\n\n');
+    if (pauseMs > 0) await sleep(pauseMs);
+    response.write('data: two\n\n');
+    response.addTrailers({ 'x-price': price });
+    response.end();
+  };
+
+describe('a stream whose price follows it', () => {
+  test('reaches its client while it comes, and what it has used is taken after its end', async () => {
+    const held = Promise.withResolvers<void>();
+    const { gateway, sign, receiptOf, database, expectSound } = await start(async (_asked, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream', trailer: 'x-price' });
+      response.write('data: one\n\n');
+      await held.promise;
+      response.addTrailers({ 'x-price': '0.003 USD' });
+      response.end('data: two\n\n');
+    });
+    const payment = await sign();
+    const before = await paidSoFar();
+    const response = await fetch(`${gateway.routesUrl}${city}`, { headers: header(payment) });
+    expect(response.headers.get('link')).toContain('payment-receipt');
+    const reader = response.body!.getReader();
+    expect(new TextDecoder().decode((await reader.read()).value)).toBe('data: one\n\n');
+    expect(await paidSoFar()).toBe(before);
+    held.resolve();
+    expect(new TextDecoder().decode((await reader.read()).value)).toBe('data: two\n\n');
+    expect((await reader.read()).done).toBe(true);
+    await soon(database, async () => expect(await receiptOf(payment)).toMatchObject({ state: 'completed' }));
+    expect(await paidSoFar()).toBe(before + used);
+    await expectSound();
+  });
+
+  test('is kept whole for a client that leaves, who pays for it and gets it by the same payment', async () => {
+    const { gateway, sign, pay, receiptOf, database, expectSound } = await start(streaming('0.003 USD', 300));
+    const payment = await sign();
+    const before = await paidSoFar();
+    const leaving = new AbortController();
+    const response = await fetch(`${gateway.routesUrl}${city}`, {
+      headers: header(payment),
+      signal: leaving.signal,
+    });
+    await response.body!.getReader().read();
+    leaving.abort();
+    await soon(database, async () => expect(await receiptOf(payment)).toMatchObject({ state: 'completed' }));
+    expect(await paidSoFar()).toBe(before + used);
+    expect((await pay(payment)).text).toBe('data: one\n\ndata: two\n\n');
+    await expectSound();
+  });
+
+  test.each([
+    ['breaks off', undefined],
+    ['says no usable price', 'NaN'],
+  ])('that %s is cut for its client, and nothing is taken', async (_, price) => {
+    const { gateway, sign, receiptOf, database, expectSound } = await start(async (asked, response, request) => {
+      if (price !== undefined) return streaming(price)(asked, response, request);
+      response.writeHead(200, { 'content-type': 'text/event-stream', trailer: 'x-price' });
+      response.write('data: one\n\n');
+      await sleep(100);
+      response.destroy();
+    });
+    const payment = await sign();
+    const before = await paidSoFar();
+    const response = await fetch(`${gateway.routesUrl}${city}`, { headers: header(payment) });
+    await expect(response.text()).rejects.toThrow('terminated');
+    await soon(database, async () => expect(await receiptOf(payment)).toMatchObject({ state: 'settlement_failed' }));
+    expect(await paidSoFar()).toBe(before);
+    await expectSound();
   });
 });
