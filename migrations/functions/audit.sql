@@ -145,7 +145,7 @@ comment on column audit.refusal.requests is '1. More, and nothing but the type: 
 comment on column audit.refusal.reason is 'Why: a code. Of payment_replay_denied what was used before: payment, quote or payment_identifier. Null for nonce_replay_denied.';
 comment on column audit.refusal.service_id is 'Of the job.';
 comment on column audit.refusal.job_index is 'Of the job.';
-comment on column audit.refusal.caller is 'Who asked: the address of a restricted job''s caller; of chat_refused api_key, session, spend_auth or anonymous.';
+comment on column audit.refusal.caller is 'Who asked: the address of a restricted job''s caller; of chat_refused api_key, session, spend_auth, x402 or anonymous.';
 comment on column audit.refusal.nonce_sha256 is 'Of nonce_replay_denied: 0x and the SHA-256 of the nonce that was used before.';
 comment on column audit.refusal.used_by_quote is 'The quote whose payment has used that nonce. Null if an earlier version recorded it: audit.caller_nonce has it.';
 comment on column audit.refusal.payer is 'Whose payment was refused.';

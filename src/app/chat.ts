@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
 import { isDeepStrictEqual } from 'node:util';
-import type { Config, ChatConfig, UpstreamConfig } from '../base/config/config.ts';
+import type { Config, ChatConfig, RouteConfig, UpstreamConfig } from '../base/config/config.ts';
 import { presence } from '../base/values/presence.ts';
 import type { Metrics } from '../ledger/metrics/metrics.ts';
 import { chatFigures } from './metric-values.ts';
@@ -27,6 +28,11 @@ import { reloadEvent } from '../chat/use-cases/reload.ts';
 import { cacheRefusals } from '../chat/use-cases/refusal-cache.ts';
 import type { ChatContext, SpendContext } from '../chat/use-cases/context.ts';
 import type { Identity } from '../accounts/use-cases/context.ts';
+import { chatUpstream } from '../base/config/urls.ts';
+import { offerOf, paidBesides } from '../jobs/http/routes.ts';
+import type { JobsContext } from '../jobs/use-cases/context.ts';
+import { makeSoldChat, priceSoldChat } from '../chat/use-cases/sold-chat.ts';
+import type { ChatSale } from './chat-sale.ts';
 import { createSpendQueue } from '../chat/use-cases/spend/spend-queue.ts';
 import { type Backlog, readHolds } from '../ledger/store/backlogs.ts';
 import { sendHeartbeat } from '../ledger/store/processes.ts';
@@ -41,6 +47,9 @@ import { createPromiseTracker } from '../base/runtime/promise-tracker.ts';
 
 interface Parts extends FeatureParts {
   readonly settings: ChatConfig;
+  readonly chatSale: ChatSale;
+  /** Undefined where no jobs are sold. */
+  readonly jobs: (() => JobsContext) | undefined;
 }
 
 /** Bounds the memory that one answer may use; far above the length of real answers. */
@@ -64,6 +73,10 @@ export async function composeChat(
   const holds = createLastKnown<Backlog>();
   const cutShort = new AbortController();
   const completions = createCompletions(current, cutShort.signal);
+  parts.chatSale.connect({
+    price: (body) => priceSoldChat(context, body),
+    make: (order) => makeSoldChat(context, order, cutShort.signal),
+  });
   const loops: Loop[] = [];
   /** Upstreams that are no longer configured, until their last answer has ended. */
   const closing = createPromiseTracker();
@@ -77,7 +90,12 @@ export async function composeChat(
       await app.register(readyRoutes(parts.readiness), { prefix: '/v1' });
     },
     async register(app) {
-      await app.register(chatRoutes(current, { ...parts, completions }, cutShort.signal));
+      const { jobs } = parts;
+      const sold = soldRoute(parts.config);
+      if (jobs && sold) await app.register(paidBesides({ current: jobs, bodies: parts.bodies }, sold));
+      const offer =
+        jobs && sold && ((request: FastifyRequest, body: Buffer) => offerOf(jobs(), sold, request, body));
+      await app.register(chatRoutes(current, { ...parts, completions, offer }, cutShort.signal));
       await app.register(operatorCreditRoutes(context));
     },
     conditions: async () => (context.spending ? spendConditions(context.spending) : []),
@@ -168,9 +186,15 @@ function createContext(
     keys: createBoundedCache(maxCachedKeys),
     identity,
     spending: openSpending(config, shared),
+    isSold: soldRoute(config) !== undefined,
     tooLate: isTooLate,
     tracing,
   };
+}
+
+/** By which completions are sold to callers without an account. */
+function soldRoute({ jobs }: Config): RouteConfig | undefined {
+  return [...(jobs?.routes?.all.values() ?? [])].find(({ upstream }) => upstream === chatUpstream);
 }
 
 function openSpending(

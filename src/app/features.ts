@@ -3,6 +3,7 @@ import type { JobsContext } from '../jobs/use-cases/context.ts';
 import { composeAlerts, composeRetention } from './alerts.ts';
 import { composeBooks } from './books.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
+import { type ChatSale, createChatSale } from './chat-sale.ts';
 import { composeLog } from './log.ts';
 import { reloadConfig } from '../base/config/reload.ts';
 import type { Lane } from '../ledger/store/lane.ts';
@@ -10,7 +11,9 @@ import type { Lane } from '../ledger/store/lane.ts';
 /** The features that are switched on. One that is not is not imported, and its paths are 404. */
 export async function* composeFeatures(parts: FeatureParts): AsyncGenerator<RunningFeature> {
   const { jobs, chat, identity, topUps } = parts.config;
-  const paid = jobs && (await (await import('./jobs.ts')).composeJobs({ ...parts, settings: jobs }));
+  const chatSale = createChatSale();
+  const paid =
+    jobs && (await (await import('./jobs.ts')).composeJobs({ ...parts, settings: jobs, chatSale }));
   if (paid) {
     yield paid;
     if (jobs.routes) yield (await import('./routes.ts')).composeRoutes(parts, jobs.routes, paid.current);
@@ -19,7 +22,7 @@ export async function* composeFeatures(parts: FeatureParts): AsyncGenerator<Runn
     if (parts.config.triggers.some(({ kind }) => kind !== 'webhook'))
       yield composeFollowedTriggers(parts, paid.current);
   }
-  yield* composePeople(parts, identity, paid?.current);
+  yield* composePeople(parts, identity, paid?.current, chatSale);
   if (jobs && chat && topUps.length > 0)
     yield (await import('./top-ups.ts')).composeTopUps({ ...parts, jobs, chat });
 }
@@ -29,6 +32,7 @@ async function* composePeople(
   parts: FeatureParts,
   settings: IdentityConfig | undefined,
   jobs: (() => JobsContext) | undefined,
+  chatSale: ChatSale,
 ): AsyncGenerator<RunningFeature> {
   const { chat: chatSettings, console, pages } = parts.config;
   const { createIdentity, composeIdentity } = settings ? await import('./identity.ts') : {};
@@ -36,7 +40,9 @@ async function* composePeople(
   const identity = settings && (await createIdentity?.(parts, () => inForce ?? settings));
   const chat =
     chatSettings &&
-    (await (await import('./chat.ts')).composeChat({ ...parts, settings: chatSettings }, identity));
+    (await (
+      await import('./chat.ts')
+    ).composeChat({ ...parts, settings: chatSettings, chatSale, jobs }, identity));
   if (chat) yield chat;
   const people = identity && composeIdentity?.(identity, (next) => (inForce = next), chat?.current);
   if (!identity || !people) return;

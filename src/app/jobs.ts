@@ -28,6 +28,8 @@ import { createRunnerSilence, createUndecidedCounts } from '../jobs/use-cases/ca
 import { createQuoteRate } from '../jobs/use-cases/quote-rate.ts';
 import { createSeenQuotes } from '../jobs/use-cases/pay-job.ts';
 import { createStreamWatch, type StreamWatch } from '../calls/use-cases/stream-watch.ts';
+import { chatUpstream } from '../base/config/urls.ts';
+import type { ChatSale } from './chat-sale.ts';
 import { createRequestPrices } from '../jobs/peers/request-prices.ts';
 import { createUpstreams } from '../jobs/peers/upstream.ts';
 import { receiptKeysOf } from '../payments/use-cases/receipt-keys.ts';
@@ -74,6 +76,7 @@ import type { LeasedCall } from '../calls/store/calls.ts';
 
 interface Parts extends FeatureParts {
   readonly settings: JobsConfig;
+  readonly chatSale: ChatSale;
 }
 
 type Releases = Pick<JobsContext, 'onCallReleased' | 'leaseLooks'>;
@@ -146,8 +149,8 @@ async function createContext(
     streams,
     results: config.resultStore && createResultStore(config.resultStore),
     ...releases,
-    upstreams: createUpstreams(),
-    requestPrices: createRequestPrices(),
+    upstreams: createUpstreams({ [chatUpstream]: parts.chatSale.upstream }),
+    requestPrices: createRequestPrices({ [chatUpstream]: (body) => parts.chatSale.price(body) }),
     asking: new Map(),
     config,
     settings,

@@ -103,21 +103,26 @@ export async function payForOneJob(options: PaidJobOptions): Promise<PaidJob> {
 export interface PaidAnswer {
   readonly status: number;
   readonly body: string;
-  /** Undefined where nothing was charged. */
+  /** What was taken for an answer that was passed on while it came. */
+  readonly receiptUrl: string | undefined;
+  /** Undefined where nothing was charged, or the answer ended before its payment. */
   readonly payment: { readonly transaction: string; readonly payer?: string } | undefined;
 }
 
-/** Pays for a GET as any client of the official SDK would. */
+/** Pays for a GET, or for a POST of JSON, as any client of the official SDK would. */
 export async function payForUrl(
   url: string,
   privateKey: Hex,
   onStep: (step: string) => void = () => {},
-  options: PayerOptions = {},
+  { json, ...options }: PayerOptions & { readonly json?: string | undefined } = {},
 ): Promise<PaidAnswer> {
-  const response = await payingFetchOf(privateKey, options, onStep)(url);
+  const headers = { 'content-type': 'application/json' };
+  const posted = json === undefined ? undefined : { method: 'POST', body: json, headers };
+  const response = await payingFetchOf(privateKey, options, onStep)(url, posted);
   const settled = response.headers.get('payment-response');
   const payment = settled === null ? undefined : decodePaymentResponseHeader(settled);
-  return { status: response.status, body: await response.text(), payment };
+  const [, receiptUrl] = /<([^>]+)>; rel="payment-receipt"/.exec(response.headers.get('link') ?? '') ?? [];
+  return { status: response.status, body: await response.text(), receiptUrl, payment };
 }
 
 function payingFetchOf(

@@ -38,7 +38,7 @@ export const appCommands = {
   pay: {
     noDatabase: true,
     summary: 'pays for a job on the devnet and waits for its result, or for a path of an API',
-    forms: ["SERVICE JOB 'BODY'", 'PATH', 'URL'],
+    forms: ["SERVICE JOB 'BODY'", "PATH ['JSON']", "URL ['JSON']"],
     options: {
       dir,
       gateway: text('URL', 'another gateway on a devnet, instead of that of `npm start`'),
@@ -49,7 +49,7 @@ export const appCommands = {
       ),
     },
     notes: [
-      'PATH is one that `npm start` sells, such as /weather/berlin; --gateway and --wait-secs are for jobs',
+      'PATH is one that `npm start` sells, such as /weather/berlin; with JSON it is a POST; --gateway and --wait-secs are for jobs',
     ],
   },
   proxy: {

@@ -43,6 +43,11 @@ const secretHeader = {
     'With a spend authorization: 16 to 128 random visible ASCII characters. A spend that was sent to its chain is public and pays ' +
     'for the first request it was sent with alone; the same secret and body show that a repeated request comes from the same client.',
 } as const;
+const paymentHeader = {
+  name: 'PAYMENT-SIGNATURE',
+  description:
+    'A payment of x402 for this request alone, in place of any credential, where completions are sold so.',
+} as const;
 const ofKey = { security: 'apiKey' } as const;
 
 export const chatOperations = operations(ofChat, {
@@ -58,10 +63,15 @@ For a model with a price the most that the completion can cost is held before th
 released afterwards. Limits count admitted requests; a refused request counts towards none of them.
 
 With a spend authorization its whole amount is paid on chain: the spend lands before the upstream is called. If nothing was
-delivered, the spend is not paid out, and the same authorization can be sent again with the same body and \`X-Payment-Secret\`.`,
+delivered, the spend is not paid out, and the same authorization can be sent again with the same body and \`X-Payment-Secret\`.
+
+Where completions are sold without an account, the 402 of a request without a credential has \`PAYMENT-REQUIRED\`, as the 402 of a
+paid job: sign the most that this request may cost by \`upto\`, and send it again with \`PAYMENT-SIGNATURE\`. What it has cost is
+taken once the answer has ended, and the same payment gets the same answer again. A request with \`PAYMENT-SIGNATURE\` is refused as
+that of a paid job is.`,
     security: 'optionalApiKey',
     body: { schema: chatRequest },
-    requestHeaders: [spendHeader, secretHeader],
+    requestHeaders: [spendHeader, secretHeader, paymentHeader],
     headers: ['X-Request-Id', ...rateLimitHeaders],
     answers: [
       {

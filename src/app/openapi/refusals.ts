@@ -85,8 +85,9 @@ function describeOpenAiError(name: OpenAiErrorName): string {
   return `- \`${code}\`: ${message}`;
 }
 
-/** Headers of the refusal of a request without payment for a model with a price, if spend authorizations are accepted. */
+/** Headers of the refusal of a request without payment for a model with a price, if spend authorizations or x402 are accepted. */
 const offerHeaders: readonly HeaderName[] = [
+  'PAYMENT-REQUIRED',
   'X-Payment-Required',
   'X-Payment-Token',
   'X-Payment-Recipient',

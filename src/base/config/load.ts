@@ -17,7 +17,7 @@ import { gatewayShape, rootShape, type RootTable } from './root.ts';
 import { readConsole, readPages } from './pages.ts';
 import { readDelivery, readPlain } from './plain-tables.ts';
 import { readResultStore } from './result-store.ts';
-import { readRoutes } from './routes.ts';
+import { checkSoldChat, readRoutes } from './routes.ts';
 import { readRunners } from './runners.ts';
 import { readSpend } from './spend.ts';
 import { pick, readTable } from './table.ts';
@@ -123,6 +123,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const triggers = await readTriggers(values.triggers, isJobsOn, reading);
   checkTriggerJobs(triggers, topUps, runners, reading.report);
   const chat = await readChat(root, isChatOn, reading);
+  checkSoldChat(routes, chat, reading.report);
   const console = readConsole(root, reading);
   const pages = readPages(root, reading);
   const hasPeople = isChatOn || console !== undefined || pages !== undefined;

@@ -11,7 +11,7 @@ import { checkUnserved } from './runners.ts';
 import { rotatingSecret } from './secret-source.ts';
 import { ownSecretChars, readRotatingSecret } from './secrets.ts';
 import { type ConfigOf, isTable, readTable, readTables, readValue, reloadable, type Table } from './table.ts';
-import { baseUrl, bindAddress, privateBaseUrl } from './urls.ts';
+import { baseUrl, bindAddress, chatUpstream, privateBaseUrl, soldUpstream } from './urls.ts';
 import {
   flag,
   jobIndex,
@@ -53,7 +53,9 @@ export const routeShape = {
     .default(['GET'])
     .describe('Methods that are sold'),
   path: pattern.describe('`:name` is one segment, `*` at the end the rest'),
-  upstream: privateBaseUrl.describe('Gets paid requests; their path is appended'),
+  upstream: soldUpstream.describe(
+    'Gets paid requests; their path is appended. `chat`: completions of this gateway, for callers without an account',
+  ),
   price: reloadable(priceUsd.optional()).describe(
     'Price in every token with a peg; or the job has one in `[job_prices]`',
   ),
@@ -139,7 +141,9 @@ export async function readRoutes(root: RootTable, reading: Reading): Promise<Rou
     const tokens = await readRotatingSecret(table, 'token', { minChars: ownSecretChars }, reading);
     const { whole } = table;
     if (!whole) continue;
-    checkUpstream(table.at, whole.upstream, root, listener, report);
+    const isChat = whole.upstream === chatUpstream;
+    if (isChat) checkChat(table.at, whole, root, report);
+    else checkUpstream(table.at, whole.upstream, root, listener, report);
     if (whole.priceHeaders.length > 0 && whole.priceUrl === undefined)
       report.mistake([...table.at, 'price_headers'], 'needs price_url');
     if (whole.chargeHeader !== undefined && whole.flow === 'upfront')
@@ -148,7 +152,7 @@ export async function readRoutes(root: RootTable, reading: Reading): Promise<Rou
         'must be "authorization", or left out: charge_header is read first',
       );
     if (all.has(jobKey(whole))) report.mistake(table.at, `repeats job ${jobKey(whole)} of another route`);
-    all.set(jobKey(whole), { ...whole, tokens });
+    all.set(jobKey(whole), { ...whole, ...(isChat ? chatTerms : {}), tokens });
   }
   checkOverlaps(tables, report);
   const free = readFree(listener?.free, tables, report);
@@ -175,6 +179,48 @@ function readListener(root: RootTable, isNeeded: boolean, report: Report) {
     );
   if (!isNeeded) report.mistake(at, 'has no route: add [[routes]]');
   return table.whole;
+}
+
+/** What a completion costs is known before it, at most, and after it. */
+const chatTerms = { priceUrl: chatUpstream, chargeHeader: 'x-price', flow: undefined } as const;
+
+/** Where clients of OpenAI's API ask for completions. */
+export const completionsPath = '/v1/chat/completions';
+
+function checkChat(
+  at: Path,
+  { path, methods: sold, price, priceUrl, chargeHeader }: ConfigOf<typeof routeShape>,
+  { values }: RootTable,
+  report: Report,
+): void {
+  if (path !== completionsPath || sold.some((method) => method !== 'POST'))
+    report.mistake(
+      [...at, 'path'],
+      `must be "${completionsPath}" with methods = ["POST"] for upstream = "chat"`,
+    );
+  if (price === undefined)
+    report.mistake([...at, 'price'], 'is missing: the most that a completion may cost, such as "2 USD"');
+  if (priceUrl !== undefined || chargeHeader !== undefined)
+    report.mistake(
+      [...at, 'upstream'],
+      'is "chat", whose prices are those of [[models]]: leave price_url and charge_header out',
+    );
+  if (values.features?.includes('chat') !== true)
+    report.mistake([...at, 'upstream'], 'is "chat": add "chat" to features');
+}
+
+/** Without an account there is no credit: completions are sold for dollars. */
+export function checkSoldChat(
+  routes: RoutesConfig | undefined,
+  chat: { readonly currency: string } | undefined,
+  report: Report,
+): void {
+  const sold = [...(routes?.all.values() ?? [])].findIndex(({ upstream }) => upstream === chatUpstream);
+  if (sold !== -1 && chat && chat.currency !== 'USD')
+    report.mistake(
+      ['routes', sold, 'upstream'],
+      `is "chat", which is sold in USD, but [chat] currency is ${chat.currency}`,
+    );
 }
 
 /** The gateway in front of itself would pay itself without end. */

@@ -48,6 +48,16 @@ export const privateBaseUrl = text((raw) => {
   return base instanceof Wrong ? base : (refusePublicPlain(new URL(base)) ?? base);
 }).meta({ type: 'URL: https, or http on a private network' });
 
+/** The upstream of a route that sells the completions of this gateway itself. */
+export const chatUpstream = 'chat';
+
+/** The same, or `chat` for the completions of this gateway itself. */
+export const soldUpstream = text((raw) => {
+  if (raw === chatUpstream) return raw;
+  const base = readBaseUrl(raw);
+  return base instanceof Wrong ? base : (refusePublicPlain(new URL(base)) ?? base);
+}).meta({ type: 'URL: https, or http on a private network; or "chat"' });
+
 /** Where alerts are posted, kept as written: https, or http on loopback. */
 export const webhookUrl = text((raw) => {
   const url = readHttpUrl(raw);

@@ -62,6 +62,10 @@ const chat: CorsPolicy = {
     'X-Payment-Token',
     'X-Payment-Recipient',
     'X-Payment-Network',
+    'PAYMENT-REQUIRED',
+    'PAYMENT-RESPONSE',
+    'Idempotent-Replayed',
+    'Link',
   ].join(', '),
   // OpenAI's client sends a dozen further headers; the star covers all but Authorization
   allowed: ['Authorization', 'Content-Type', 'X-Payment-Signature', '*'].join(', '),

@@ -31,12 +31,16 @@ const keepAliveMs = 15_000;
 const unreadMs = 60_000;
 const halted = { retryAfterSecs: 60 };
 
+/** The x402 offer for a request without an account: the value of `PAYMENT-REQUIRED`; undefined if there is none. */
+export type OfferCompletion = (request: FastifyRequest, body: Buffer) => Promise<string | undefined>;
+
 /** POST /v1/chat/completions. */
 export function completionRoutes(
   current: () => ChatContext,
   bodies: RequestBodies,
   completions: Completions,
   cutShort: AbortSignal,
+  offer?: OfferCompletion,
 ) {
   const chargeClient = async (request: FastifyRequest, reply: FastifyReply) => {
     const retryAfterSecs = completions.charge(request);
@@ -69,7 +73,7 @@ export function completionRoutes(
     app.post('/chat/completions', { onRequest: chargeClient }, async (request, reply) => {
       const context = current();
       const bodyBytes = Buffer.isBuffer(request.body) ? request.body.length : 0;
-      const admission = admit(context, request);
+      const admission = admit(context, request, offer);
       const onClose = (listener: () => void): void => void reply.raw.once('close', listener);
       const made = completions.make({ context, request, bodyBytes, admission, onClose });
       inFlight.keep(request, made.flow);
@@ -81,7 +85,11 @@ export function completionRoutes(
   };
 }
 
-async function admit(context: ChatContext, request: FastifyRequest): Promise<AdmittedChat | Refused> {
+async function admit(
+  context: ChatContext,
+  request: FastifyRequest,
+  offer: OfferCompletion | undefined,
+): Promise<AdmittedChat | Refused> {
   const caller = await callerOf(context, request);
   if (caller.kind === 'refused') return caller;
   const { body } = request;
@@ -89,7 +97,11 @@ async function admit(context: ChatContext, request: FastifyRequest): Promise<Adm
   if (fault) return countRefusal(context, caller, refuse(openAiError(fault)));
   // frees the body while the answer is being written
   request.body = undefined;
-  return requestChat(context, caller, Buffer.isBuffer(body) ? body : Buffer.alloc(0));
+  const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+  const result = await requestChat(context, caller, bytes);
+  const isUnpaid = result.kind === 'refused' && result.error.status === 402 && caller.kind === 'anonymous';
+  const offered = isUnpaid ? await offer?.(request, bytes) : undefined;
+  return isUnpaid && offered !== undefined ? { ...result, offer: offered } : result;
 }
 
 function bodyFault({

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openAiError } from '../../base/errors/openai-error.ts';
 import type { ChatContext } from '../use-cases/context.ts';
-import { completionRoutes } from './completions.ts';
+import { completionRoutes, type OfferCompletion } from './completions.ts';
 import type { Completions } from './make-completion.ts';
 import { creditRoutes } from './credits.ts';
 import { modelRoutes } from './models.ts';
@@ -21,10 +21,13 @@ export function chatRoutes(
     bodies,
     readiness,
     completions,
+    offer,
   }: {
     readonly bodies: RequestBodies;
     readonly readiness: () => ReadinessJson;
     readonly completions: Completions;
+    /** Undefined where completions are sold to accounts alone. */
+    readonly offer?: OfferCompletion | undefined;
   },
   cutShort: AbortSignal,
 ) {
@@ -35,7 +38,7 @@ export function chatRoutes(
     });
     app.setErrorHandler((error: Error, request, reply) => sendThrown(error, request, reply));
     refuseUnknown(app);
-    await app.register(completionRoutes(current, bodies, completions, cutShort));
+    await app.register(completionRoutes(current, bodies, completions, cutShort, offer));
     await app.register(modelRoutes(current));
     await app.register(creditRoutes(current));
     await app.register(readyRoutes(readiness));

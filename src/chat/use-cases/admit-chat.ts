@@ -1,5 +1,5 @@
 import type { ModelConfig } from '../../base/config/config.ts';
-import type { ChatRequest } from '../rules/chat-request.ts';
+import { type ChatRequest, readChatRequest } from '../rules/chat-request.ts';
 import { unpricedParameter } from '../rules/unpriced-parameter.ts';
 import { openAiError } from '../../base/errors/openai-error.ts';
 import { invalidSpend } from './spend/refusal.ts';
@@ -66,6 +66,7 @@ async function admitForModel(
     return withoutShort(await admit(context, caller, { request, model, maxTokens }, { holdMicros: 0n }));
   }
   if (caller.kind === 'anonymous') return refuseUnpaid(context, priced.costOf(priced.requestedTokens));
+  if (caller.kind === 'x402') return admitPaid(context, caller, priced);
   if (caller.kind !== 'spend_auth') return admitByCredit(context, caller, priced);
   if (!spending) return refuseSpend(invalidSpend('invalid_spend_auth'));
   return admitBySpend(context, spending, caller, priced, body);
@@ -82,14 +83,15 @@ function checkRequest(request: ChatRequest, model: ModelConfig): Refused | undef
 
 /** Refuses a request without credentials, with the ways to pay for it. */
 function refuseUnpaid(
-  { spending, config }: Pick<ChatContext, 'spending' | 'config'>,
+  { spending, config, isSold }: Pick<ChatContext, 'spending' | 'config' | 'isSold'>,
   costMicros: bigint,
 ): Refused {
   const place = creditPlace(config);
+  const alone = isSold ? ' pay for this request alone by x402, as the header PAYMENT-REQUIRED offers,' : '';
   const bought = place === undefined ? '' : `, whose credit is bought at ${place},`;
   const message =
     'This model costs credit, and the request carries no credential. Nothing was charged. ' +
-    `Send an API key${bought} or use a model of the free tier.`;
+    `Send an API key${bought === '' && isSold ? ',' : bought}${alone} or use a model of the free tier.`;
   const payment = spending && offerOf(spending, costMicros);
   return refuse(openAiError('insufficient_funds', { message }), payment ? { payment } : {});
 }
@@ -184,6 +186,34 @@ async function admitBySpend(
   if (admission.kind === 'admitted') return { ...admission, spend };
   await releaseSpend(spending, spend, admission.error.body.error.code);
   return admission;
+}
+
+/** Admits a completion whose payment of at most an amount is on record. */
+async function admitPaid(
+  context: ChatContext,
+  caller: Extract<Caller, { kind: 'x402' }>,
+  chat: PricedChat,
+): Promise<Admitted | Refused> {
+  const { request, model, costOf } = chat;
+  const { coveredMicros } = caller.order;
+  const maxTokens = coveredTokens(chat, coveredMicros);
+  // its price has risen since it was quoted
+  if (maxTokens === 0 || costOf(maxTokens) > coveredMicros) return refuse(openAiError('insufficient_funds'));
+  return withoutShort(
+    await admit(context, caller, { request, model, maxTokens }, { holdMicros: coveredMicros }),
+  );
+}
+
+/** What a request costs at most, in micros: 0 on a free model; the refusal of one that no payment changes. */
+export function boundOf(context: ChatContext, caller: Caller, body: Buffer): bigint | Refused {
+  const request = readChatRequest(body);
+  if ('invalid' in request) return refuse(request.invalid);
+  const model = context.models.get(request.model);
+  if (!model) return refuse(unknownModel(context, caller, request.model));
+  const refused = checkRequest(request, model);
+  if (refused) return refused;
+  const priced = priceChat(request, model);
+  return priced ? priced.costOf(priced.requestedTokens) : 0n;
 }
 
 /** The requested length if the request sets one; else the longest that the spend covers, 0 when it covers none. */

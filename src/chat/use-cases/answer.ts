@@ -24,6 +24,8 @@ export interface Refused {
   readonly limit?: LimitState;
   /** How the request could be paid, for a request without credentials on a model that costs credit. */
   readonly payment?: PaymentOffer;
+  /** `PAYMENT-REQUIRED`: how this request alone could be paid by x402. */
+  readonly offer?: string;
   /** The form of a page that it came by has made its completion already. */
   readonly isRepeatedForm?: true;
 }

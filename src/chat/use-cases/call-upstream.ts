@@ -139,6 +139,8 @@ function voterOf(caller: Caller): string {
       return `account:${caller.accountId}`;
     case 'spend_auth':
       return `spend:${caller.spend.auth.commitment}`;
+    case 'x402':
+      return `payer:${caller.payer}`;
     case 'anonymous':
       return caller.client;
   }

@@ -1,4 +1,5 @@
 import { apiKeyHash, isApiKey } from '../../accounts/rules/api-key.ts';
+import type { Address } from '../../base/values/primitives.ts';
 import { clientOf } from '../../base/values/client-address.ts';
 import type { ModelConfig } from '../../base/config/config.ts';
 import { openAiError } from '../../base/errors/openai-error.ts';
@@ -39,8 +40,17 @@ export type Caller = { readonly client: string } & (
   | ({ readonly kind: 'session'; readonly userId: string; readonly accountId: number } & OfForm)
   /** Pays the operator on a chain; the nonce is claimed where the request is admitted. */
   | { readonly kind: 'spend_auth'; readonly spend: VerifiedSpend }
+  /** Pays for this completion alone, by x402: what it cost is told, and is settled by others. */
+  | { readonly kind: 'x402'; readonly payer: Address; readonly order: PaidOrder }
   | ({ readonly kind: 'anonymous' } & OfForm)
 );
+
+/** A payment of at most an amount that is on record, and that nothing settles before its completion has ended. */
+export interface PaidOrder {
+  readonly coveredMicros: bigint;
+  /** Called once, with 0 if nothing was delivered. */
+  readonly onCost: (costMicros: bigint) => void;
+}
 
 /** The form of a page that a request came by: in its UTC day it makes one completion, however often it is sent. */
 interface OfForm {
@@ -155,6 +165,7 @@ export function subjectsOf(caller: Caller): string[] {
     ...(account === undefined ? [] : [`account:${account}`]),
     ...(key === undefined ? [] : [`key:${key}`]),
     ...(caller.kind === 'spend_auth' ? [`spend:${caller.spend.auth.commitment}`] : []),
+    ...(caller.kind === 'x402' ? [`payer:${caller.payer}`] : []),
   ];
 }
 

@@ -64,6 +64,8 @@ function credentialLimits({ settings }: Pick<ChatContext, 'settings'>, caller: C
       const subject = `spend:${caller.spend.auth.commitment}`;
       return { subject, perMinute: settings.spendAuthPerMinute, perDay };
     }
+    case 'x402':
+      return { subject: `payer:${caller.payer}`, perMinute: settings.spendAuthPerMinute, perDay };
     case 'anonymous':
       return {
         subject: caller.client,
@@ -75,11 +77,12 @@ function credentialLimits({ settings }: Pick<ChatContext, 'settings'>, caller: C
 
 /**
  * The limits of a request that is refused before its admission: those of its credential. A spend's do not count it, because anyone
- * can send a spend that a chain shows: it counts against its client address.
+ * can send a spend that a chain shows: it counts against its client address. So does a request without a credential where completions
+ * are sold to such callers: each of them begins with a refusal, the offer.
  */
-export function refusedLimits(context: Pick<ChatContext, 'settings'>, caller: Caller): Limits {
+export function refusedLimits(context: Pick<ChatContext, 'settings' | 'isSold'>, caller: Caller): Limits {
   const { refusedPerMinute: perMinute } = context.settings;
-  return caller.kind === 'spend_auth'
+  return caller.kind === 'spend_auth' || (caller.kind === 'anonymous' && context.isSold)
     ? { subject: `refused:${caller.client}`, perMinute, perDay: undefined }
     : credentialLimits(context, caller);
 }

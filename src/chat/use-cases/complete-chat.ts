@@ -8,7 +8,7 @@ import { type ChatAnswer, type Refused, refuse } from './answer.ts';
 import { authorizeSpend } from './spend/authorize-spend.ts';
 import { countRefusal, refuseEarly } from './count-refusal.ts';
 import { type Begun, callUpstream, type ReservedSlot, reserveSlot } from './call-upstream.ts';
-import type { Caller } from './caller.ts';
+import { type Caller, spendingOf } from './caller.ts';
 import { mayAnswerBeforeLanding } from './spend/exposure.ts';
 import type { ChatContext, SpendContext } from './context.ts';
 import { releaseChat, type RunningChat, settleChat, withoutRequest } from './settle-chat.ts';
@@ -78,7 +78,8 @@ export async function completeChat(
   }
   const { answer } = begun;
   // an answer is passed on only once a crash of this process can no longer leave it unpaid; before that, a crash charges nothing
-  if (!chat.spend && chat.holdMicros > 0n && !(await startHold(context, chat))) {
+  const isHeld = chat.holdMicros > 0n && spendingOf(chat.caller) !== undefined;
+  if (isHeld && !(await startHold(context, chat))) {
     if (answer.kind === 'streaming') answer.abort();
     releaseChat(context, chat, 'hold_not_marked', begun.upstream);
     return refuse(openAiError('ledger_unavailable'), { limit, retryAfterSecs: 2 });

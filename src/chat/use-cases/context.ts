@@ -51,6 +51,8 @@ export interface ChatContext extends Ledger {
   readonly identity: Identity | undefined;
   /** Undefined when the gateway accepts no spend authorizations. */
   readonly spending: SpendContext | undefined;
+  /** Whether completions are sold by x402 to callers without an account. */
+  readonly isSold: boolean;
   /** Work that no answer waits for; a shutdown does. */
   readonly running: PromiseTracker;
   /** True in the second half of a shutdown's grace period: admitted requests are finished, others refused. */

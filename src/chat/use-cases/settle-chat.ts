@@ -50,6 +50,7 @@ export function settleChat(context: ChatContext, chat: RunningChat, end: ChatEnd
     const { usage, written } = end.progress;
     const counted = usage ?? (await estimateAside(chat.prompt, written));
     const cost = costOf(chat, counted);
+    if (chat.caller.kind === 'x402') chat.caller.order.onCost(cost.captured);
     if (end.ending === 'completed') noteLength(context, chat, counted);
     await record(context, chat, completedStep(chat, end, { ...counted, ...cost }, usage === undefined));
     const problem = end.progress.isUsageMalformed
@@ -84,8 +85,9 @@ export function releaseChat(
   reason: string,
   upstream: string | undefined,
 ): void {
-  const { model, holdMicros } = chat;
+  const { model, holdMicros, caller } = chat;
   chat.leave();
+  if (caller.kind === 'x402') caller.order.onCost(0n);
   const failed: LedgerEvent = {
     type: 'chat_failed',
     data: { reason, model: model.name, ...(upstream === undefined ? {} : { upstream }) },

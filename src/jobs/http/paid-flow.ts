@@ -19,7 +19,12 @@ import { encodeHeader } from '../../payments/rules/x402.ts';
 import { v1NameOf } from '../../payments/rules/x402-v1.ts';
 import type { JobAnswer, PaymentRequired, Refused } from '../use-cases/answer.ts';
 import type { JobsContext } from '../use-cases/context.ts';
-import { type JobHead, type OpenedRequest, openRequest, type RouteOfRequest } from '../use-cases/job-request.ts';
+import {
+  type JobHead,
+  type OpenedRequest,
+  openRequest,
+  type RouteOfRequest,
+} from '../use-cases/job-request.ts';
 import { isAnsweredFirst } from '../use-cases/routes/route-request.ts';
 import { payForJob, refuseByHead, refuseUnreadBody } from '../use-cases/pay-job.ts';
 import { sendPaymentRequired } from './payment-required.ts';
@@ -37,7 +42,7 @@ export interface Opened {
 type RequestOf<T extends RouteGenericInterface> = FastifyRequest<T>;
 
 /** What differs between the paths that are paid for. */
-interface PaidPath<R extends FastifyRequest> {
+export interface PaidPath<R extends FastifyRequest> {
   headOf(request: R): JobHead;
   /** Refuses what no payment could change; undefined for any other request. */
   refuse?(opened: Opened, request: R, reply: FastifyReply): FastifyReply | undefined;

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { once } from 'node:events';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -10,9 +11,11 @@ import { isPlainTarget, patternShape } from '../../base/values/route-pattern.ts'
 import { sendRefusal } from '../../ledger/http/errors.ts';
 import type { Upstreams } from '../peers/upstream.ts';
 import { answerHeaders, privateCacheControl, upstreamHeaders } from '../rules/route-headers.ts';
+import { paymentRequiredText } from './payment-required.ts';
 import { setHead } from './route-answer.ts';
 import type { JobsContext } from '../use-cases/context.ts';
-import type { JobHead } from '../use-cases/job-request.ts';
+import { type JobHead, openRequest } from '../use-cases/job-request.ts';
+import { payForJob } from '../use-cases/pay-job.ts';
 import type { AnswerClient, AnswerHead, RouteRefusal } from '../use-cases/routes/route-request.ts';
 import { giveBack } from '../use-cases/routes/first-lease.ts';
 import { serveRoute } from '../use-cases/routes/serve-route.ts';
@@ -22,6 +25,7 @@ import {
   callerHeadersOf,
   type Opened,
   openPaidFlow,
+  type PaidPath,
   type Passing,
   paymentOf,
   paymentResponse,
@@ -37,20 +41,70 @@ interface RouteParts {
   readonly bodies: RequestBodies;
 }
 
+function pathOf(route: RouteConfig): PaidPath<FastifyRequest> {
+  return {
+    headOf: (request) => routeHead(request, route),
+    refuse: ({ context }, request, reply) => refuseUnsellable(request, reply, route, context.upstreams),
+    accept: (opened, request, reply, answer) =>
+      opened.context.flows.add(serve(opened, request, reply, answer)),
+    passOn: ({ context }, request, reply) => passing(context, request, reply),
+    abandon: async ({ context }, { lease }) => lease && context.flows.add(giveBack(context, lease)),
+  };
+}
+
+/** A route on a path that has other handlers as well: it takes the requests that carry a payment of x402. */
+export function paidBesides({ current, bodies }: RouteParts, route: RouteConfig) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.addConstraintStrategy(isPaid);
+    const flow = openPaidFlow(app, current, bodies);
+    app.route({
+      method: [...route.methods],
+      url: route.path,
+      exposeHeadRoute: false,
+      constraints: { [isPaid.name]: 'yes' },
+      ...flow.handlers(pathOf(route)),
+    });
+  };
+}
+
+type Strategy = Parameters<FastifyInstance['addConstraintStrategy']>[0];
+type Stored = Parameters<ReturnType<Strategy['storage']>['set']>[1];
+
+const isPaid: Strategy = {
+  name: 'is_paid',
+  storage: () => {
+    const handlers = new Map<unknown, Stored>();
+    return {
+      get: (key) => handlers.get(key) ?? null,
+      set: (key, handler) => void handlers.set(key, handler),
+    };
+  },
+  deriveConstraint: ({ headers }: IncomingMessage) =>
+    headers['payment-signature'] === undefined ? undefined : 'yes',
+};
+
+/** `PAYMENT-REQUIRED` for a request without a payment; undefined if nothing is offered for it. */
+export async function offerOf(
+  context: JobsContext,
+  route: RouteConfig,
+  request: FastifyRequest,
+  body: Buffer,
+): Promise<string | undefined> {
+  const head = { ...routeHead(request, route), payment: undefined };
+  const answer = await payForJob(context, openRequest(context, head), body);
+  if (answer.kind !== 'payment_required') return undefined;
+  const url = `${context.settings.routes?.publicUrl}${route.path}`;
+  const quote = { ...answer.quote, url, isAnsweredFirst: true };
+  return Buffer.from(paymentRequiredText(context, { ...answer, quote }).header, 'utf8').toString('base64');
+}
+
 /** The paid routes of an app of their own: a client pays, and gets the answer of the upstream as it is. */
 export function paidRoutes({ current, bodies }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
     const flow = openPaidFlow(app, current, bodies);
     const routes = [...(current().settings.routes?.all.values() ?? [])];
     for (const route of routes) {
-      const handlers = flow.handlers({
-        headOf: (request) => routeHead(request, route),
-        refuse: ({ context }, request, reply) => refuseUnsellable(request, reply, route, context.upstreams),
-        accept: (opened, request, reply, answer) =>
-          opened.context.flows.add(serve(opened, request, reply, answer)),
-        passOn: ({ context }, request, reply) => passing(context, request, reply),
-        abandon: async ({ context }, { lease }) => lease && context.flows.add(giveBack(context, lease)),
-      });
+      const handlers = flow.handlers(pathOf(route));
       app.route({ method: [...route.methods], url: route.path, exposeHeadRoute: false, ...handlers });
       // a crawler gets the offer, whatever the route's method is: of the first route of a path
       const ofPath = routes.filter(({ path }) => patternShape(path) === patternShape(route.path));

@@ -8,15 +8,24 @@ import { createBoundedCache } from '../../base/values/bounded-cache.ts';
 export type PriceAnswer =
   | { readonly kind: 'price'; readonly price: JobPrice }
   /** `reason`: machine-readable. */
-  | { readonly kind: 'unavailable'; readonly reason: string };
+  | { readonly kind: 'unavailable'; readonly reason: string }
+  /** Nothing can be bought by this request: why, for a person. */
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** What is asked in place of a service: by the name that a configuration has in place of its URL. */
+export type OwnPrices = Readonly<Record<string, (body: Buffer) => PriceAnswer>>;
 
 export interface RequestPrices {
   /**
    * Asks a seller's service what a request costs, or repeats what it said to the same question shortly before. Never rejects.
    * @param question JSON
-   * @param client the key of its budget; `onAsked` is called where the service is asked
+   * @param client the key of its budget; `onAsked` is called where the service is asked; `body`: of its request
    */
-  ask(url: string, question: string, client: { readonly key: string; onAsked(): void }): Promise<PriceAnswer>;
+  ask(
+    url: string,
+    question: string,
+    client: { readonly key: string; readonly body: Buffer; onAsked(): void },
+  ): Promise<PriceAnswer>;
   close(): Promise<void>;
 }
 
@@ -31,7 +40,10 @@ const maxAnswerBytes = 4_096;
 const answered = z.object({ price: jobPrice });
 
 /** @param now a clock that never goes back, in milliseconds */
-export function createRequestPrices(now: () => number = () => performance.now()): RequestPrices {
+export function createRequestPrices(
+  own: OwnPrices = {},
+  now: () => number = () => performance.now(),
+): RequestPrices {
   const pools = new Map<string, HttpPool>();
   const places = createPlaces();
   const kept = createBoundedCache<
@@ -57,7 +69,9 @@ export function createRequestPrices(now: () => number = () => performance.now())
   };
 
   return {
-    async ask(url, question, { key, onAsked }) {
+    async ask(url, question, { key, body, onAsked }) {
+      const ownPrice = own[url];
+      if (ownPrice) return ownPrice(body);
       const asked = `${url} ${question}`;
       const known = kept.get(asked);
       if (known && known.endsAtMs > now()) return known.answer;

@@ -178,8 +178,9 @@ export interface Upstreams {
   close(): Promise<void>;
 }
 
-export function createUpstreams(): Upstreams {
-  const open = new Map<string, Upstream>();
+/** @param own those that are no servers, by the name that a configuration has in place of a URL */
+export function createUpstreams(own: Readonly<Record<string, Upstream>> = {}): Upstreams {
+  const open = new Map<string, Upstream>(Object.entries(own));
   const find = (key: string, url: string): Upstream => {
     const known = open.get(key) ?? createUpstream(url);
     open.set(key, known);

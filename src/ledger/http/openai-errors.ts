@@ -11,13 +11,14 @@ export function sendOpenAiError(
   request: FastifyRequest,
   reply: FastifyReply,
   { status, retry, body }: OpenAiError,
-  more: { readonly retryAfterSecs?: number; readonly payment?: PaymentOffer } = {},
+  more: { readonly retryAfterSecs?: number; readonly payment?: PaymentOffer; readonly offer?: string } = {},
 ): FastifyReply {
   noteFacts(request, { code: loggable(body.error.code) });
   const retryAfterSecs = more.retryAfterSecs ?? (status === 429 || status === 503 ? 2 : undefined);
   if (retryAfterSecs !== undefined) reply.header('retry-after', String(Math.max(1, retryAfterSecs)));
   if (!retry) reply.header('x-should-retry', 'false');
   if (more.payment) reply.headers(offerHeaders(more.payment));
+  if (more.offer !== undefined) reply.header('payment-required', more.offer);
   return reply.code(status).header('cache-control', 'no-store').send(body);
 }
 

@@ -6,7 +6,7 @@ import { count, micros, modelPrice, reason, visibleName } from './fields.ts';
 export const chatEndings = ['completed', 'cut', 'client_left', 'recovered'] as const;
 
 const caller = {
-  caller: z.enum(['api_key', 'session', 'spend_auth', 'anonymous']),
+  caller: z.enum(['api_key', 'session', 'spend_auth', 'x402', 'anonymous']),
   key_id: count.optional(),
   account_id: count.optional(),
 };

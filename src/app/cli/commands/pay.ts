@@ -14,7 +14,8 @@ const longestWaitSecs = 3_600;
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(appCommands.pay, args);
   const [service = '', index = '', body] = positionals;
-  if (positionals.length === 1 && /^(?:https?:\/)?\//.test(service)) return payForPath(service, values);
+  if (positionals.length <= 2 && /^(?:https?:\/)?\//.test(service))
+    return payForPath(service, positionals[1], values);
   const job = parseJobId(service, index);
   if (!job || body === undefined)
     throw new ArgumentError("what shall be paid for? npm run pay -- SERVICE JOB 'BODY', or a PATH or URL");
@@ -27,9 +28,10 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   return exitCodes.done;
 }
 
-/** Pays for a GET: of any address, or of a path that `npm start` sells. */
+/** Pays for a GET, or with a body for a POST of JSON: of any address, or of a path that `npm start` sells. */
 async function payForPath(
   target: string,
+  json: string | undefined,
   values: {
     readonly dir: string;
     readonly gateway?: string | undefined;
@@ -41,11 +43,13 @@ async function payForPath(
     throw new ArgumentError('--gateway and --wait-secs are for jobs: leave them out, or give the whole URL');
   const url = target.startsWith('/') ? `${(await readDescription(values.dir)).routes_url}${target}` : target;
   if (!URL.canParse(url)) throw new ArgumentError(`${JSON.stringify(target)} is not a URL`);
-  const answer = await payForUrl(url, devnetKeys.payer, say, await prepare(values));
+  const answer = await payForUrl(url, devnetKeys.payer, say, { ...(await prepare(values)), json });
   say(
     answer.payment
       ? `${answer.status}: ${answer.payment.payer} paid in transaction ${answer.payment.transaction}`
-      : `${answer.status}, without a payment on record: the answer says whether anything was charged`,
+      : answer.receiptUrl === undefined
+        ? `${answer.status}, without a payment on record: the answer says whether anything was charged`
+        : `${answer.status}: what it cost is taken after its end, as its receipt says: ${answer.receiptUrl}`,
   );
   say(answer.body.trimEnd());
   return answer.status < 400 ? exitCodes.done : exitCodes.notDone;

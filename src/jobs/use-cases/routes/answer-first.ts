@@ -196,7 +196,11 @@ async function askWhole(
   try {
     const isFree = !isCharged(config, status);
     const isPricedLast = metered !== undefined && isTrailing(answer.headers, metered.name);
-    const early = isFree ? 0n : isPricedLast ? undefined : metered?.atomsOf(valuesOf(answer.headers, metered.name));
+    const early = isFree
+      ? 0n
+      : isPricedLast
+        ? undefined
+        : metered?.atomsOf(valuesOf(answer.headers, metered.name));
     if (typeof early === 'string') return unpriced(context, early);
     if (early === 0n) {
       const whole = await readWithin(answer, context.config.delivery.maxResultBytes);

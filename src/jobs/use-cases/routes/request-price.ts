@@ -77,8 +77,11 @@ export async function priceOffer(
   const question = priceQuestion(job, request);
   const answer = await requestPrices.ask(route.priceUrl, question, {
     key: request.client,
+    body: request.body,
     onAsked: () => request.charge.chargeMore(1),
   });
+  if (answer.kind === 'refused')
+    return { ...refusal(request, 'invalid_request', { details: [answer.why] }), record: offer.record };
   const fault = answer.kind === 'price' ? priceFault(job, answer.price) : answer.reason;
   if (answer.kind === 'price' && fault === undefined)
     return {

@@ -275,18 +275,22 @@ describe('a stream whose price follows it', () => {
     ['breaks off', undefined],
     ['says no usable price', 'NaN'],
   ])('that %s is cut for its client, and nothing is taken', async (_, price) => {
-    const { gateway, sign, receiptOf, database, expectSound } = await start(async (asked, response, request) => {
-      if (price !== undefined) return streaming(price)(asked, response, request);
-      response.writeHead(200, { 'content-type': 'text/event-stream', trailer: 'x-price' });
-      response.write('data: one\n\n');
-      await sleep(100);
-      response.destroy();
-    });
+    const { gateway, sign, receiptOf, database, expectSound } = await start(
+      async (asked, response, request) => {
+        if (price !== undefined) return streaming(price)(asked, response, request);
+        response.writeHead(200, { 'content-type': 'text/event-stream', trailer: 'x-price' });
+        response.write('data: one\n\n');
+        await sleep(100);
+        response.destroy();
+      },
+    );
     const payment = await sign();
     const before = await paidSoFar();
     const response = await fetch(`${gateway.routesUrl}${city}`, { headers: header(payment) });
     await expect(response.text()).rejects.toThrow('terminated');
-    await soon(database, async () => expect(await receiptOf(payment)).toMatchObject({ state: 'settlement_failed' }));
+    await soon(database, async () =>
+      expect(await receiptOf(payment)).toMatchObject({ state: 'settlement_failed' }),
+    );
     expect(await paidSoFar()).toBe(before);
     await expectSound();
   });

@@ -1,0 +1,96 @@
+import { Readable } from 'node:stream';
+import { formatUnits } from 'viem/utils';
+import type { Refused } from '../chat/use-cases/answer.ts';
+import type { SoldAnswer, SoldChat } from '../chat/use-cases/sold-chat.ts';
+import type { OpenAiError } from '../base/errors/openai-error.ts';
+import type { PriceAnswer } from '../jobs/peers/request-prices.ts';
+import type { Upstream, UpstreamAnswer, UpstreamHead } from '../jobs/peers/upstream.ts';
+
+/** In units of 10^-18 dollars. */
+const unitsPerMicro = 10n ** 12n;
+const priceHeader = 'x-price';
+
+/** What chat offers to those who sell it. */
+interface SellableChat {
+  /** What a request costs at most, in micros of a dollar. */
+  price(body: Buffer): bigint | Refused;
+  make(order: SoldChat): Promise<SoldAnswer>;
+}
+
+/** The completions of this gateway, as the upstream of a route: for callers without an account, who pay what each has cost. */
+export interface ChatSale {
+  readonly upstream: Upstream;
+  price(body: Buffer): PriceAnswer;
+  /** Chat is composed after the jobs that sell it. */
+  connect(sellable: SellableChat): void;
+}
+
+export function createChatSale(): ChatSale {
+  let chat: SellableChat | undefined;
+  return {
+    connect: (sellable) => void (chat = sellable),
+    price(body) {
+      if (!chat) return { kind: 'unavailable', reason: 'chat_not_started' };
+      const micros = chat.price(body);
+      if (typeof micros !== 'bigint') return { kind: 'refused', why: messageOf(micros.error) };
+      // what is free is offered for the least that there is, and takes nothing
+      return { kind: 'price', price: { wei: (micros > 0n ? micros : 1n) * unitsPerMicro, inUsd: true } };
+    },
+    upstream: {
+      async request({ body, signal, paid }): Promise<UpstreamAnswer> {
+        if (!chat || !paid)
+          return { kind: 'failed', reason: 'upstream_unreachable', error: 'chat is not started' };
+        const coveredMicros = paid.quoted.wei / unitsPerMicro;
+        return headOf(await chat.make({ body, payer: paid.payer, coveredMicros, signal }));
+      },
+      isOpen: () => false,
+      isFailing: () => false,
+      close: () => Promise.resolve(),
+    },
+  };
+}
+
+/** A whole answer says its price in its head, a stream behind its body. */
+async function headOf({ answer, costMicros }: SoldAnswer): Promise<UpstreamHead> {
+  switch (answer.kind) {
+    case 'refused': {
+      const { status, body } = answer.error;
+      const retryAfter =
+        answer.retryAfterSecs === undefined ? {} : { 'retry-after': String(answer.retryAfterSecs) };
+      return wholeHead(status, Buffer.from(JSON.stringify(body)), retryAfter);
+    }
+    case 'whole':
+      return wholeHead(200, answer.body, {
+        'x-request-id': answer.chatId,
+        [priceHeader]: priceText(await costMicros),
+      });
+    case 'stream': {
+      const trailers: Record<string, string> = {};
+      const body = async function* (): AsyncGenerator<Buffer, void> {
+        yield* answer.chunks;
+        trailers[priceHeader] = priceText(await costMicros);
+      };
+      const headers = {
+        'content-type': 'text/event-stream',
+        'x-accel-buffering': 'no',
+        'x-request-id': answer.chatId,
+        trailer: priceHeader,
+      };
+      const stream = Readable.from(body()).on('error', () => {});
+      return { kind: 'head', status: 200, headers, body: stream, trailers };
+    }
+  }
+}
+
+function wholeHead(status: number, body: Buffer, more: Readonly<Record<string, string>>): UpstreamHead {
+  const headers = { 'content-type': 'application/json; charset=utf-8', ...more };
+  return { kind: 'head', status, headers, body: Readable.from([body]).on('error', () => {}), trailers: {} };
+}
+
+function priceText(micros: bigint): string {
+  return `${formatUnits(micros * unitsPerMicro, 18)} USD`;
+}
+
+function messageOf({ body }: OpenAiError): string {
+  return body.error.message;
+}
