@@ -826,7 +826,9 @@ class Ledger:
                 raise Wrong(f"{credential[0]} was claimed before")
 
     def recover(self, stream, data, version):
-        fingerprint = "/".join(data[key] for key in ("network", "transfer_method", "asset", "payer", "payment_nonce"))
+        # a nonce of Permit2 is unique for its payer, whatever the asset
+        asset = "" if data["transfer_method"] == "permit2" else data["asset"]
+        fingerprint = "/".join([data["network"], data["transfer_method"], asset, data["payer"], data["payment_nonce"]])
         if version != 1 or "0x" + hashlib.sha256(fingerprint.encode()).hexdigest() != stream:
             raise Wrong("a recovered payment must be the first event of the stream named by its fingerprint")
         if ("generation" in data) == ("refused" in data):

@@ -8,6 +8,7 @@ import {
   type EventType,
   type LedgerEvent,
 } from '../../ledger/rules/event.ts';
+import { noncePart } from '../../payments/rules/payment.ts';
 import { recordedDigest } from '../../payments/rules/quote.ts';
 import type { RecordedOptions } from '../../payments/rules/quote-terms.ts';
 import { HashedNumbers } from '../../base/values/hashed-numbers.ts';
@@ -195,7 +196,8 @@ export class LedgerCheck {
       return 'either a recovery has found it, or a gateway has refused it';
     if (generation !== undefined && generation > this.#logGeneration)
       return 'no recovery of this generation was recorded before it';
-    const fingerprint = `${network}/${method}/${asset}/${payer}/${nonce}`;
+    const scope = noncePart({ transferMethod: method }, asset);
+    const fingerprint = `${network}/${method}/${scope}/${payer}/${nonce}`;
     if (`0x${createHash('sha256').update(fingerprint).digest('hex')}` !== stream)
       return 'its stream is not named by its fingerprint';
     const known = new QuoteCheck();

@@ -136,6 +136,19 @@ describe('a payment by Permit2', () => {
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
+  test('that was refused and lands is recorded with its refund due, and both verifiers accept that', async () => {
+    const { gateway, database } = await start();
+    const offer = offerOf(await gateway.post(job, { body: 'x' }));
+    expect((await pay(gateway, await signPermit(offer))).status).toBe(202);
+    const second = await signPermit(offer);
+    expect((await pay(gateway, second)).status).toBe(409);
+    await landPermit(chain.rpcUrl, second);
+    expect(await pay(gateway, second)).toMatchObject({ status: 409, json: { code: 'payment_recovered' } });
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+    const { file, checkpoint } = await exportSealed(database);
+    expectIndependent(await verifyIndependently(file, [checkpoint]), true);
+  });
+
   test('of a payer who has not approved Permit2 is refused, and nothing is charged', async () => {
     const { gateway, sign } = await start();
     const account = privateKeyToAccount(devnetKeys.permittedCaller);
