@@ -8,7 +8,7 @@ import {
   http,
   publicActions,
 } from 'viem';
-import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import { deployContract, getCode, getTransactionCount } from 'viem/actions';
 import type { Address, Hex } from '../base/values/primitives.ts';
 import { devnetAddress, devnetKeys, lowerCase } from './accounts.ts';
@@ -87,8 +87,12 @@ export async function callAsAnyone(chain: ChainLocation, call: ContractCall): Pr
 }
 
 /** The same from an account whose sender matters; it is given the ether that it takes. Returns the transaction's hash. */
-export async function callAs(chain: ChainLocation, privateKey: Hex, call: ContractCall): Promise<Hex> {
-  const client = walletOn(chain, privateKey);
+export async function callAs(
+  chain: ChainLocation,
+  sender: Hex | PrivateKeyAccount,
+  call: ContractCall,
+): Promise<Hex> {
+  const client = walletOn(chain, sender);
   const funds = createTestClient({ mode: 'anvil', transport: http(chain.url) });
   await funds.setBalance({ address: client.account.address, value: 10n ** 18n });
   const { address, artifact, functionName, args } = call;
@@ -105,14 +109,14 @@ export function readAt(rpcUrl: string, call: ContractCall): Promise<unknown> {
   return client.readContract({ address, abi: artifact.abi, functionName, args });
 }
 
-function walletOn({ url, chainId }: ChainLocation, privateKey: Hex) {
+function walletOn({ url, chainId }: ChainLocation, sender: Hex | PrivateKeyAccount) {
   const chain = defineChain({
     id: chainId,
     name: 'devnet',
     nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
     rpcUrls: { default: { http: [url] } },
   });
-  const account = privateKeyToAccount(privateKey);
+  const account = typeof sender === 'string' ? privateKeyToAccount(sender) : sender;
   return createWalletClient({
     account,
     chain,

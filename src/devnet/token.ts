@@ -1,3 +1,4 @@
+import type { PrivateKeyAccount } from 'viem/accounts';
 import type { Address, Hex } from '../base/values/primitives.ts';
 import { devnetAddress } from './accounts.ts';
 import { permit2Address } from '../payments/rules/schemes/permit2/signature-transfer.ts';
@@ -57,9 +58,13 @@ export async function deployPlainToken(chain: ChainLocation): Promise<Address> {
 }
 
 /** Lets Permit2 move a token of an account, as each payer by Permit2 does once. Unlimited, so that it is done. */
-export async function approvePermit2(chain: ChainLocation, token: Address, privateKey: Hex): Promise<void> {
+export async function approvePermit2(
+  chain: ChainLocation,
+  token: Address,
+  owner: Hex | PrivateKeyAccount,
+): Promise<void> {
   const args = [permit2Address, 2n ** 256n - 1n];
-  await callAs(chain, privateKey, { address: token, artifact: plainToken, functionName: 'approve', args });
+  await callAs(chain, owner, { address: token, artifact: plainToken, functionName: 'approve', args });
 }
 
 async function deployToken(

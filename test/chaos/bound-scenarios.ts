@@ -100,9 +100,9 @@ function optionOf({ network, asset, amount, payTo, extra }: Offer['accepts'][num
   const name = String(extra['name']);
   return {
     network: network as SettlementOption['network'],
-    transferMethod: 'eip3009',
+    transferMethod: extra['assetTransferMethod'] === 'permit2' ? 'permit2' : 'eip3009',
     asset: asset.toLowerCase() as Address,
-    symbol: name === 'USD Coin' ? 'USDC' : 'EURC',
+    symbol: name === 'Plain Dollar' ? 'PUSD' : name === 'USD Coin' ? 'USDC' : 'EURC',
     decimals: 6,
     amount: BigInt(amount),
     payTo: payTo.toLowerCase() as Address,

@@ -1,6 +1,6 @@
 import type { PlantRow } from './plant.ts';
 
-/** Bugs of refunds, and of payments whose nonce is used by others than the gateway. */
+/** Bugs of refunds, of payments that share a transaction, and of payments whose nonce is used by others than the gateway. */
 export const contestedPlants: readonly PlantRow[] = [
   {
     name: 'refund-started-before-its-payment-is-final',
@@ -46,5 +46,28 @@ export const contestedPlants: readonly PlantRow[] = [
     replace: `  if (chain !== null) return 'not_landed';`,
     caughtBy: ['refused_though_paid'],
     reachedBy: { kind: 'long_landing', scenarios: 16, runs: 40 },
+  },
+  {
+    name: 'permits-of-one-transaction-are-not-told-apart',
+    file: 'src/payments/peers/chain/schemes/permit2/permits.ts',
+    find: `const transfer = transfers[nonces.indexOf(nonce)];`,
+    replace: `const transfer = transfers[Math.min(0, nonces.indexOf(nonce))];`,
+    also: [
+      {
+        file: 'src/payments/rules/settlement.ts',
+        find: `    claims: proof ? [transferOf(payment, transaction, proof.logIndex)] : [],`,
+        replace: `    claims: [],`,
+      },
+    ],
+    caughtBy: ['wrong_evidence'],
+    reachedBy: { kind: 'one_transaction', scenarios: 12 },
+  },
+  {
+    name: 'permit-in-a-batch-is-not-read',
+    file: 'src/payments/peers/chain/schemes/permit2/permits.ts',
+    find: `if (at % 2 === 0 && input`,
+    replace: `if (at === 10 && input`,
+    caughtBy: ['transfer_without_call', 'refused_though_paid', 'never_answered', 'settlement_left_open'],
+    reachedBy: { kind: 'one_transaction', scenarios: 12 },
   },
 ];

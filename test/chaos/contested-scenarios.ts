@@ -1,10 +1,10 @@
 import { sha256 } from '../../src/base/values/sha256.ts';
 import { redeliveryTypedData } from '../../src/payments/rules/payer-signatures.ts';
 import type { Address, Caip2, Hex } from '../../src/base/values/primitives.ts';
-import { signOffer } from '../support/payer.ts';
+import { signedTransfer, signOption } from '../support/permit2.ts';
 import { askForOffer } from './client.ts';
 import { landLate } from './late-scenarios.ts';
-import { pay, payerOf, type RunningScenario, sign, signThis } from './scenario-parts.ts';
+import { pay, payerOf, payLater, type RunningScenario, sign, signThis } from './scenario-parts.ts';
 import { pause } from './until.ts';
 
 /** An operator's refund is sent some seconds after the payment landed. */
@@ -25,11 +25,11 @@ export async function payTakenQuote(running: RunningScenario): Promise<void> {
   const returned = landLate(running, signed);
   await pause(random.between(0, longestHesitationMs), parts.deadline);
   if (random.chance(0.7)) {
-    const { accepted, payload } = signed.payment;
+    const { accepted } = signed.payment;
     const typedData = redeliveryTypedData({
       network: accepted.network as Caip2,
       asset: accepted.asset.toLowerCase() as Address,
-      nonce: payload.authorization.nonce as Hex,
+      nonce: signedTransfer(signed.payment).nonce,
       quoteDigest: accepted.extra['quoteDigest'] as Hex,
       method: request.method ?? 'POST',
       path: request.path,
@@ -68,10 +68,10 @@ export async function useNonceOtherwise(running: RunningScenario): Promise<void>
   const isCancelled = random.chance(0.5);
   const voidIt = async (): Promise<void> => {
     const { frontRunner, records } = parts;
-    const other = { nonce: signed.nonce, value: '1' };
+    const other = { account, nonce: signedTransfer(signed.payment).nonce, amount: 1n };
     const isVoid = isCancelled
       ? await frontRunner.cancel(signed.payment, account)
-      : await frontRunner.submit(await signOffer(offer, { account, option: scenario.option, signed: other }));
+      : await frontRunner.submit(await signOption(offer, scenario.option, other));
     if (isVoid) records.voided.add(signed.key);
   };
   switch (random.pick(['before', 'meanwhile', 'after'] as const)) {
@@ -88,4 +88,20 @@ export async function useNonceOtherwise(running: RunningScenario): Promise<void>
       await voidIt();
       await pay(running, signed);
   }
+}
+
+/**
+ * Two payments of one payer and, mostly, of one amount. A third party lands both in one transaction before they are sent; or it lands the first
+ * one, and its calldata has the second one as well, which nothing executes.
+ */
+export async function sendLandedTogether(running: RunningScenario): Promise<void> {
+  const { parts, random } = running;
+  const payer = payerOf(running);
+  const asking = { ...running, parts: { ...parts, urls: [random.pick(parts.urls)] } };
+  const [first, second] = [await sign(asking, payer), await sign(asking, payer)];
+  if (!first || !second) return;
+  const [both, none] = [[first.payment, second.payment], []];
+  const isNamed = random.chance(0.4);
+  await parts.frontRunner.submitTogether(isNamed ? [first.payment] : both, isNamed ? [second.payment] : none);
+  await Promise.all([first, second].map((signed, index) => payLater(running, signed, `${index}`, 400)));
 }

@@ -21,7 +21,7 @@ export async function buyCreditAndAsk(running: RunningScenario): Promise<void> {
   const wallet = privateKeyToAccount(random.hex32());
   const signed = await sign(running, wallet);
   if (!signed) return;
-  await fund(running, wallet.address, signed);
+  await fund(running, wallet, signed);
   if ((await pay(running, signed)) !== 'accepted') return;
   const untilMs = performance.now() + creditWithinMs;
   const key = await makeKey(parts, random, wallet, untilMs);

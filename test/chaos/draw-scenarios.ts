@@ -13,7 +13,7 @@ import {
 
 /** Shares of the scenario kinds, in per cent. The others take long, and are part of some runs only. */
 const kindShares: Partial<Record<ScenarioKind, number>> = {
-  honest: 21,
+  honest: 18,
   quitter: 10,
   signs_again: 6,
   twins: 9,
@@ -23,6 +23,7 @@ const kindShares: Partial<Record<ScenarioKind, number>> = {
   taken_quote: 4,
   long_landing: 3,
   void_nonce: 3,
+  one_transaction: 3,
   quote_rivals: 6,
   bound_rivals: 3,
   exact: 6,
@@ -34,6 +35,7 @@ const version2Kinds: ReadonlySet<ScenarioKind> = new Set([
   'quote_rivals',
   'bound_rivals',
   'taken_quote',
+  'one_transaction',
   'spent_id',
   'last_moment',
   'credit_buyer',
@@ -50,7 +52,8 @@ export function makeScenario(random: Random, index: number, options: ScheduleOpt
     (isRouted ? routeKinds[((options.run + index) >> 1) % routeKinds.length] : undefined) ??
     picked;
   // a delegated caller's signature is for one body, and its payment is never delivered once it was refused
-  const other = kind === 'bound_rivals' || kind === 'taken_quote' ? 'leased' : 'delegated';
+  const isDelegated = kind !== 'bound_rivals' && kind !== 'taken_quote' && kind !== 'one_transaction';
+  const other = isDelegated ? 'delegated' : 'leased';
   const job: JobName =
     kind === 'credit_buyer'
       ? 'top_up'
@@ -69,7 +72,7 @@ export function makeScenario(random: Random, index: number, options: ScheduleOpt
     kind,
     job,
     version,
-    option: version === 2 && kind !== 'credit_buyer' && random.chance(0.25) ? 1 : 0,
+    option: version === 2 && kind !== 'credit_buyer' ? random.pick([0, 0, 0, 1, 2, 2] as const) : 0,
     frontRun: frontRunOf(random, kind),
     bodyBytes: random.chance(0.08) ? random.between(9_000, 60_000) : random.between(20, 400),
   };
@@ -114,7 +117,7 @@ export function makeSiegeScenario(random: Random, index: number, { loadMs }: Sch
     kind,
     job: random.pick(['pushed', 'leased'] as const),
     version: 2,
-    option: 0,
+    option: kind === 'honest' ? random.pick([0, 2] as const) : 0,
     frontRun: undefined,
     bodyBytes: random.between(20, 400),
   };

@@ -5,9 +5,10 @@ import { devnetKeys, lowerCase } from '../../src/devnet/accounts.ts';
 import { type Chain, startChain } from '../../src/devnet/chain.ts';
 import { startFacilitator } from '../../src/devnet/facilitator.ts';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
+import { deployCheckpointAnchor } from '../../src/devnet/checkpoint-anchor.ts';
 import { deployPrepaidContract } from '../../src/devnet/prepaid-contract.ts';
 import { deployRegistry } from '../../src/devnet/registry.ts';
-import { deployTokens, mint } from '../../src/devnet/token.ts';
+import { approvePermit2, deployPlainToken, deployTokens, mint } from '../../src/devnet/token.ts';
 import type { Address } from '../../src/base/values/primitives.ts';
 import { repositoryRoot } from '../support/planted-copy.ts';
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
@@ -18,8 +19,8 @@ import { runTollbook } from './tollbook-command.ts';
 /** A chain with its tokens, a facilitator, funded payers. */
 export interface PaymentNetwork {
   readonly chain: Chain;
-  /** In the order of the offers. */
-  readonly tokens: readonly [Address, Address];
+  /** In the order of the offers. The last one is paid with by Permit2, which all payers have approved. */
+  readonly tokens: readonly [Address, Address, Address];
   readonly registry: Address;
   readonly facilitatorUrl: string;
   /** Of the model's server, without a path. */
@@ -70,6 +71,8 @@ export async function startNetwork(scope: Scope, random: Random): Promise<Paymen
   const { token, secondToken } = await deployTokens(chain);
   const registry = await deployRegistry(chain);
   await deployPrepaidContract(chain, token);
+  await deployCheckpointAnchor(chain);
+  const plainToken = await deployPlainToken(chain);
   const model = scope.keep(await startModelUpstream({ port: 0 }));
   const { url: rpcUrl, chainId } = chain;
   const facilitator = scope.keep(
@@ -77,12 +80,13 @@ export async function startNetwork(scope: Scope, random: Random): Promise<Paymen
   );
   const payers = Array.from({ length: payerCount }, () => privateKeyToAccount(random.hex32()));
   const mints = payers.flatMap(({ address }) =>
-    [token, secondToken].map((asset) => mint(chain, asset, address, initialAtoms)),
+    [token, secondToken, plainToken].map((asset) => mint(chain, asset, address, initialAtoms)),
   );
-  await Promise.all(mints);
+  const approvals = payers.map((account) => approvePermit2(chain, plainToken, account));
+  await Promise.all([...mints, ...approvals]);
   return {
     chain,
-    tokens: [token, secondToken],
+    tokens: [token, secondToken, plainToken],
     registry,
     facilitatorUrl: facilitator.url,
     modelUrl: new URL(model.url).origin,

@@ -1,30 +1,33 @@
-import { testToken } from '../../src/devnet/contracts.ts';
 import { callAsAnyone, type ChainLocation } from '../../src/devnet/deploy.ts';
 import type { PrivateKeyAccount } from 'viem/accounts';
-import type { Hex } from '../../src/base/values/primitives.ts';
-import { cancelPayment, landInLongTransaction } from '../support/onchain.ts';
+import { cancelPayment, landInLongTransaction, landTogether } from '../support/onchain.ts';
 import type { Payment } from '../support/payer.ts';
+import { cancelPermit, isPermit, landingCall, type Permit, signedTransfer } from '../support/permit2.ts';
 import type { ChainGate } from './chain-gate.ts';
 import type { FaultInjector } from './fault-injector.ts';
 
+/** In either transfer method. */
+type Signed = Payment | Permit;
 type Moment = 'before_verify' | 'before_settle';
 
 /** A third party that saw a payer's authorization and submits it: the money arrives, by another transaction than was meant. */
 export interface FrontRunner {
   /** Has a payment submitted when it first reaches the facilitator at that moment. */
-  plan(payment: Payment, moment: Moment): void;
+  plan(payment: Signed, moment: Moment): void;
   /** Submits what was planned for this moment. True if it has landed so. */
   run(nonce: string, moment: Moment): Promise<boolean>;
   /** Submits it now. False if it reverts: another submission was faster. */
-  submit(payment: Payment): Promise<boolean>;
+  submit(payment: Signed): Promise<boolean>;
   /** The same in a transaction with logs of more than 2 MiB. */
-  submitInLongTransaction(payment: Payment): Promise<boolean>;
+  submitInLongTransaction(payment: Signed): Promise<boolean>;
+  /** Submits several in one transaction, whose calldata names others that it does not use. */
+  submitTogether(payments: readonly Signed[], unused: readonly Signed[]): Promise<boolean>;
   /** Cancels its nonce, as its payer may. False if it was used before. */
-  cancel(payment: Payment, payer: PrivateKeyAccount): Promise<boolean>;
+  cancel(payment: Signed, payer: PrivateKeyAccount): Promise<boolean>;
 }
 
 export function createFrontRunner(chain: ChainLocation, gate: ChainGate, faults: FaultInjector): FrontRunner {
-  const planned = new Map<string, { payment: Payment; moment: Moment }>();
+  const planned = new Map<string, { payment: Signed; moment: Moment }>();
 
   /** One account sends them all, so one after another. */
   let last: Promise<unknown> = Promise.resolve();
@@ -37,14 +40,9 @@ export function createFrontRunner(chain: ChainLocation, gate: ChainGate, faults:
     );
   };
 
-  const submit = async (payment: Payment): Promise<boolean> => {
-    const { signature, authorization } = payment.payload;
-    const { from, to, value, validAfter, validBefore, nonce } = authorization;
-    const args = [from, to, BigInt(value), BigInt(validAfter), BigInt(validBefore), nonce, signature as Hex];
+  const submit = async (payment: Signed): Promise<boolean> => {
     try {
-      const { asset: address } = payment.accepted;
-      const call = { address, artifact: testToken, functionName: 'transferWithAuthorization', args };
-      await gate.send(() => callAsAnyone(chain, call));
+      await gate.send(() => callAsAnyone(chain, landingCall(payment)));
       return true;
     } catch {
       return false;
@@ -52,7 +50,7 @@ export function createFrontRunner(chain: ChainLocation, gate: ChainGate, faults:
   };
 
   return {
-    plan: (payment, moment) => void planned.set(payment.payload.authorization.nonce, { payment, moment }),
+    plan: (payment, moment) => void planned.set(signedTransfer(payment).nonce, { payment, moment }),
     async run(nonce, moment) {
       const due = planned.get(nonce);
       if (due?.moment !== moment) return false;
@@ -63,6 +61,12 @@ export function createFrontRunner(chain: ChainLocation, gate: ChainGate, faults:
     },
     submit,
     submitInLongTransaction: (payment) => sendInTurn(() => landInLongTransaction(chain.url, payment)),
-    cancel: (payment, payer) => sendInTurn(() => cancelPayment(chain.url, payment, payer)),
+    submitTogether: (payments, unused) => sendInTurn(() => landTogether(chain.url, payments, unused)),
+    cancel: (payment, payer) =>
+      sendInTurn(() =>
+        isPermit(payment)
+          ? cancelPermit(chain.url, payment, payer)
+          : cancelPayment(chain.url, payment, payer),
+      ),
   };
 }

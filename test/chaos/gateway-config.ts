@@ -10,7 +10,7 @@ export interface GatewayConfigValues {
   readonly facilitatorUrl: string;
   readonly rpcUrl: string;
   readonly pushUrl: string;
-  readonly network: { readonly tokens: readonly [Address, Address]; readonly registry: Address };
+  readonly network: { readonly tokens: readonly [Address, Address, Address]; readonly registry: Address };
   readonly payTo: Address;
   /** Left out, the usual one. */
   readonly variant?: ConfigVariant;
@@ -68,7 +68,7 @@ export const siegeConfig: ConfigVariant = { ...usualConfig, timeoutMs: 15_000, r
 /** The longest validity of a payer's signature; a payment that cannot be settled ends some seconds later. */
 const maxTimeoutSecs = 60;
 
-const token = (asset: Address, symbol: string, name: string, payTo: Address): string => `
+const token = (asset: Address, symbol: string, name: string, payTo: Address, version = '2'): string => `
 [[accepted_tokens]]
 network = "eip155:84532"
 asset = "${asset}"
@@ -76,7 +76,7 @@ symbol = "${symbol}"
 decimals = 6
 pay_to = "${payTo}"
 eip712_name = "${name}"
-eip712_version = "2"
+eip712_version = "${version}"
 `;
 
 /** What verifies the checkpoints of a gateway with a log. */
@@ -103,7 +103,7 @@ quote_key = "env:CHAOS_QUOTE_KEY"
 /** A configuration with short time-outs, so that settlements become unknown within seconds. */
 export function gatewayConfig(values: GatewayConfigValues): string {
   const { port, facilitatorUrl, rpcUrl, pushUrl, payTo, variant = usualConfig, tables = '' } = values;
-  const [first, second] = values.network.tokens;
+  const [first, second, plain] = values.network.tokens;
   return `
 bind_address = "127.0.0.1:${port}"
 drain_delay_secs = ${values.drainDelaySecs ?? 0}
@@ -129,6 +129,7 @@ id = "eip155:84532"
 rpc_url = "${rpcUrl}"
 ${token(first, 'USDC', 'USD Coin', payTo)}
 ${token(second, 'EURC', 'Euro Coin', payTo)}
+${token(plain, 'PUSD', 'Plain Dollar', payTo, '1')}transfer_method = "permit2"
 [[runners]]
 services = [1]
 mode = "push"

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { toFunctionSelector } from 'viem';
+import { permitNonce } from '../support/permit2.ts';
 import type { Ambushes } from './ambushes.ts';
 import type { ChainGate } from './chain-gate.ts';
 import { paymentKey, type Records } from './records.ts';
@@ -29,10 +30,18 @@ type Forward = () => Promise<Answer>;
 
 const settleCall = z.object({
   paymentPayload: z.object({
-    payload: z.object({
-      signature: z.string(),
-      authorization: z.object({ from: z.string(), nonce: z.string() }),
-    }),
+    payload: z
+      .union([
+        z.object({ signature: z.string(), authorization: z.object({ from: z.string(), nonce: z.string() }) }),
+        z.object({
+          signature: z.string(),
+          permit2Authorization: z.object({ from: z.string(), nonce: z.string().transform(permitNonce) }),
+        }),
+      ])
+      .transform(({ signature, ...payload }) => ({
+        signature,
+        ...('authorization' in payload ? payload.authorization : payload.permit2Authorization),
+      })),
   }),
   paymentRequirements: z.object({ asset: z.string(), network: z.string() }),
 });
@@ -58,7 +67,7 @@ export function startFacilitatorProxy(
     forward: Forward,
   ): Promise<Reply | undefined> => {
     const { network, asset } = call.paymentRequirements;
-    const { from, nonce } = call.paymentPayload.payload.authorization;
+    const { from, nonce } = call.paymentPayload.payload;
     const about = { network, payer: from };
     switch (kind) {
       case 'lie_invalid':
@@ -86,12 +95,11 @@ export function startFacilitatorProxy(
 
   const behave = async (exchange: Exchange, forward: Forward, place: 'verify' | 'settle'): Promise<Reply> => {
     const call = settleCall.parse(JSON.parse(exchange.body.toString('utf8')));
-    const { from, nonce } = call.paymentPayload.payload.authorization;
+    const { from, nonce, signature } = call.paymentPayload.payload;
     if (place === 'settle') records.settles.set(nonce, Date.now());
     if (await strike(`before_${place}`)) return 'cut';
     if ((await frontRunner.run(nonce, `before_${place}`)) && place === 'verify')
       records.landedBeforeVerify.add(nonce);
-    const { signature } = call.paymentPayload.payload;
     const about = { network: call.paymentRequirements.network, payer: from };
     const planned = await ambushes.answer({ place, nonce, signature, about }, forward);
     if (planned) {
@@ -123,7 +131,9 @@ export function startFacilitatorProxy(
   );
 }
 
-const authorizationState = toFunctionSelector('authorizationState(address,bytes32)');
+const usedCalls = ['authorizationState(address,bytes32)', 'nonceBitmap(address,uint256)'].map((one) =>
+  toFunctionSelector(one),
+);
 
 /** The proxy in front of the chain: faults, and the steps at which a settlement is looked up. */
 export function startRpcProxy(target: string, { faults, strike }: PeerParts): Promise<HttpProxy> {
@@ -133,7 +143,7 @@ export function startRpcProxy(target: string, { faults, strike }: PeerParts): Pr
       const text = body.toString('utf8');
       const isTransaction = text.includes('eth_getTransactionByHash');
       const isLogs = text.includes('eth_getLogs');
-      const isSearch = text.includes('fromBlock') || text.includes(authorizationState);
+      const isSearch = text.includes('fromBlock') || usedCalls.some((call) => text.includes(call));
       if (isTransaction && (await strike('during_confirmation'))) return 'cut';
       if (isSearch && (await strike('during_resolution'))) return 'cut';
       if (faults.isRpcOut()) {

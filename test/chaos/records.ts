@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { SpendAuth } from '../../src/accounts/rules/spend/spend-auth.ts';
 import type { Payment } from '../support/payer.ts';
+import { type Permit, signedTransfer } from '../support/permit2.ts';
 
 /** One signed authorization; it may be sent many times. */
 export interface SignedOnce {
@@ -9,7 +10,7 @@ export interface SignedOnce {
   readonly asset: string;
   readonly payer: string;
   readonly nonce: string;
-  readonly payment: Payment;
+  readonly payment: Payment | Permit;
 }
 
 /** One request and its answer, if there was one. Times are in milliseconds of this machine's clock. */
@@ -137,7 +138,7 @@ export interface Records {
   /** By prompt: how often the model's server was asked, and how often it began an answer. */
   readonly upstream: Map<string, { asked: number; begun: number }>;
   addLie(asset: string, payer: string, nonce: string): void;
-  add(payment: Payment): SignedOnce;
+  add(payment: Payment | Permit): SignedOnce;
 }
 
 export function paymentKey(asset: string, payer: string, nonce: string): string {
@@ -168,7 +169,7 @@ export function createRecords(): Records {
     upstream: new Map(),
     addLie: (asset, payer, nonce) => void lies.add(paymentKey(asset, payer, nonce)),
     add(payment) {
-      const { from, nonce } = payment.payload.authorization;
+      const { from, nonce } = signedTransfer(payment);
       const { asset } = payment.accepted;
       const one = { key: paymentKey(asset, from, nonce), asset, payer: from, nonce, payment };
       signed.set(one.key, one);

@@ -1,8 +1,8 @@
 import type { PrivateKeyAccount } from 'viem/accounts';
 import { paymentIdentifierKey } from '../../src/base/values/payment-identifier.ts';
-import { mint } from '../../src/devnet/token.ts';
-import type { Address } from '../../src/base/values/primitives.ts';
-import { type Offer, signOffer } from '../support/payer.ts';
+import { approvePermit2, mint } from '../../src/devnet/token.ts';
+import { type Offer } from '../support/payer.ts';
+import { isPermit, signOption } from '../support/permit2.ts';
 import type { Records, Presentation, SignedOnce } from './records.ts';
 import {
   askForOffer,
@@ -73,9 +73,9 @@ export async function signThis(
 ): Promise<SignedOnce> {
   const nowSecs = Math.floor(Date.now() / 1_000);
   const validitySecs = validitySecsOf(scenario);
-  const validity = validitySecs === undefined ? {} : { validBefore: String(nowSecs + validitySecs) };
-  const signed = { nonce: random.hex32(), ...validity };
-  const signedOffer = await signOffer(offer, { account, option: scenario.option, signed });
+  const validity = validitySecs === undefined ? {} : { validBefore: BigInt(nowSecs + validitySecs) };
+  const signed = { account, nonce: random.hex32(), ...validity };
+  const signedOffer = await signOption(offer, scenario.option, signed);
   const payment = id
     ? { ...signedOffer, extensions: { [paymentIdentifierKey]: { info: { id } } } }
     : signedOffer;
@@ -94,10 +94,17 @@ function validitySecsOf({ kind, job }: Paying['scenario']): number | undefined {
   return isPoor ? poorValiditySecs : undefined;
 }
 
-/** Mints exactly the amount of one payment to its payer. */
-export function fund({ parts }: RunningScenario, payer: Address, { payment }: SignedOnce): Promise<void> {
+/** Mints exactly the amount of one payment to its payer, who approves Permit2 if it takes that. */
+export function fund(
+  { parts: { environment, gate } }: RunningScenario,
+  payer: PrivateKeyAccount,
+  { payment }: SignedOnce,
+): Promise<void> {
   const { asset, amount } = payment.accepted;
-  return parts.gate.send(() => mint(parts.environment.chain, asset, payer, BigInt(amount)));
+  return gate.send(async () => {
+    if (isPermit(payment)) await approvePermit2(environment.chain, asset, payer);
+    await mint(environment.chain, asset, payer.address, BigInt(amount));
+  });
 }
 
 function open({ parts, scenario, request }: Paying, signed: SignedOnce): Presentation {

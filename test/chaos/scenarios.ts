@@ -1,9 +1,13 @@
 import { payBoundQuote } from './bound-scenarios.ts';
-import { landInLongTransaction, payTakenQuote, useNonceOtherwise } from './contested-scenarios.ts';
+import {
+  landInLongTransaction,
+  payTakenQuote,
+  sendLandedTogether,
+  useNonceOtherwise,
+} from './contested-scenarios.ts';
 import { askAtOnce, buyCreditAndAsk } from './credit-scenarios.ts';
 import { spendAtOnce, spendForTwo, spendFrontRun, spendOneAfterAnother } from './spend-scenarios.ts';
 import { privateKeyToAccount } from 'viem/accounts';
-import type { Address } from '../../src/base/values/primitives.ts';
 import { callerHeaders } from '../support/caller.ts';
 import type { Presentation, SignedOnce } from './records.ts';
 import { askForOffer } from './client.ts';
@@ -53,6 +57,7 @@ const scenarioSteps: Readonly<Record<ScenarioKind, ScenarioStep>> = {
   taken_quote: payTakenQuote,
   long_landing: landInLongTransaction,
   void_nonce: useNonceOtherwise,
+  one_transaction: sendLandedTogether,
 
   quitter: async (running) => {
     const signed = await sign(running, payerOf(running));
@@ -116,14 +121,15 @@ const scenarioSteps: Readonly<Record<ScenarioKind, ScenarioStep>> = {
     const payer = privateKeyToAccount(running.random.hex32());
     const signed = await sign(running, payer);
     if (!signed) return;
-    await fund(running, payer.address, signed);
+    await fund(running, payer, signed);
     await pay(running, signed);
   },
 
   late_landing: async (running) => {
-    for (const { signed, end } of await payTwiceWithMoneyForOne(running)) {
+    const payer = privateKeyToAccount(running.random.hex32());
+    for (const { signed, end } of await payTwiceWithMoneyForOne(running, payer)) {
       if (end !== 'refused' || !(await running.parts.isStarted(signed))) continue;
-      await fund(running, signed.payer as Address, signed);
+      await fund(running, payer, signed);
       await landLate(running, signed);
     }
   },
@@ -147,11 +153,11 @@ export const scenarioKinds = Object.keys(scenarioSteps) as readonly ScenarioKind
 
 async function payTwiceWithMoneyForOne(
   running: RunningScenario,
+  payer = privateKeyToAccount(running.random.hex32()),
 ): Promise<{ signed: SignedOnce; end: Presentation['end'] }[]> {
-  const payer = privateKeyToAccount(running.random.hex32());
   const both = await Promise.all([sign(running, payer), sign(running, payer)]);
   const [first, second] = both;
   if (!first || !second) return [];
-  await fund(running, payer.address, first);
+  await fund(running, payer, first);
   return Promise.all([first, second].map(async (signed) => ({ signed, end: await pay(running, signed) })));
 }

@@ -95,6 +95,8 @@ export type ScenarioKind =
   | 'long_landing'
   /** The payer cancels the nonce of its payment, or uses it for one atom. */
   | 'void_nonce'
+  /** Two payments of one payer, which a third party lands in one transaction; or one of them, which only names the other in its calldata. */
+  | 'one_transaction'
   /** Leaves in the middle of the answer of a route, and sends the same payment again. */
   | 'leaver'
   /** A payer without balance. */
@@ -150,8 +152,8 @@ export interface Scenario {
   readonly kind: ScenarioKind;
   readonly job: JobName;
   readonly version: 1 | 2;
-  /** The token of the payment: 0 is USDC, 1 is EURC. */
-  readonly option: 0 | 1;
+  /** The token of the payment: 0 is USDC, 1 is EURC, 2 is PUSD by Permit2. */
+  readonly option: 0 | 1 | 2;
   /** When a third party submits the authorization. */
   readonly frontRun: 'before_verify' | 'before_settle' | undefined;
   readonly bodyBytes: number;

@@ -45,7 +45,7 @@ ${mode === 'jetstream' ? broker : ''}`;
     facilitatorUrl: nowhere,
     rpcUrl: nowhere,
     pushUrl: nowhere,
-    network: { tokens: [addressOf('5f'), addressOf('6f')], registry: addressOf('7f') },
+    network: { tokens: [addressOf('5f'), addressOf('6f'), addressOf('9f')], registry: addressOf('7f') },
     payTo: addressOf('8f'),
     maxOutstandingCalls: 1_000_000,
     tables,

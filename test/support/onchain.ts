@@ -3,21 +3,16 @@ import { privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { multicall3Address } from '../../src/devnet/chain.ts';
 import { multicall3, testToken } from '../../src/devnet/contracts.ts';
+import type { ContractCall } from '../../src/devnet/deploy.ts';
 import { payer, type Payment } from './payer.ts';
+import { landingCall, type Permit } from './permit2.ts';
 
 const stranger = privateKeyToAccount(devnetKeys.spare);
 
 /** Lands a signed payment without a facilitator, as any account may. Returns its transaction. */
 export async function landPayment(rpcUrl: string, payment: Payment): Promise<Hex> {
-  const { from, to, value, validAfter, validBefore, nonce } = payment.payload.authorization;
-  const numbers = [BigInt(value), BigInt(validAfter), BigInt(validBefore)];
-  return send(rpcUrl, payment.accepted.asset, 'transferWithAuthorization', [
-    from,
-    to,
-    ...numbers,
-    nonce,
-    payment.payload.signature,
-  ]);
+  const { address, functionName, args } = landingCall(payment);
+  return send(rpcUrl, address, functionName, args);
 }
 
 /** Cancels an authorization, as its payer may. */
@@ -69,20 +64,32 @@ export async function transferMany(
 }
 
 /** Lands a signed payment in a transaction with logs of more than 2 MiB, as any account may. */
-export function landInLongTransaction(rpcUrl: string, payment: Payment): Promise<Hex> {
-  const { from, to, value, validAfter, validBefore, nonce } = payment.payload.authorization;
-  const numbers = [BigInt(value), BigInt(validAfter), BigInt(validBefore)];
-  const args = [from, to, ...numbers, nonce, payment.payload.signature];
-  return sendInLongTransaction(rpcUrl, payment.accepted.asset, 'transferWithAuthorization', args);
+export function landInLongTransaction(rpcUrl: string, payment: Payment | Permit): Promise<Hex> {
+  return sendInLongTransaction(rpcUrl, landingCall(payment));
 }
 
-/** A call of a token by Multicall3, whose transaction has logs of more than 2 MiB beside it. */
-export async function sendInLongTransaction(
+/**
+ * Lands several signed payments in one transaction.
+ * @param unused such ones are in its calldata as well, and nothing executes them
+ */
+export function landTogether(
   rpcUrl: string,
-  asset: Hex,
-  functionName: string,
-  args: readonly unknown[],
+  payments: readonly (Payment | Permit)[],
+  unused: readonly (Payment | Permit)[] = [],
 ): Promise<Hex> {
+  const calls = [
+    ...payments.map((one) => batched(landingCall(one))),
+    ...unused.map((one) => ({ ...batched(landingCall(one)), target: stranger.address })),
+  ];
+  return send(rpcUrl, multicall3Address, 'aggregate', [calls], { abi: multicall3.abi });
+}
+
+function batched({ address, artifact, functionName, args }: ContractCall) {
+  return { target: address, callData: encodeFunctionData({ abi: artifact.abi, functionName, args }) };
+}
+
+/** A call by Multicall3, whose transaction has logs of more than 2 MiB beside it. */
+export async function sendInLongTransaction(rpcUrl: string, call: ContractCall): Promise<Hex> {
   const client = createWalletClient({
     account: stranger,
     transport: http(rpcUrl),
@@ -91,10 +98,7 @@ export async function sendInLongTransaction(
   const { contractAddress } = await client.waitForTransactionReceipt({
     hash: await client.sendTransaction({ data: longLogger, chain: null }),
   });
-  const calls = [
-    { target: asset, callData: encodeFunctionData({ abi: testToken.abi, functionName, args }) },
-    { target: contractAddress, callData: '0x' },
-  ];
+  const calls = [batched(call), { target: contractAddress, callData: '0x' }];
   return send(rpcUrl, multicall3Address, 'aggregate', [calls], { abi: multicall3.abi });
 }
 

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { createWalletClient, encodeFunctionData, http, publicActions } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
-import { exactPermit2Proxy, permit2Contract } from '../../src/devnet/contracts.ts';
+import { exactPermit2Proxy, permit2Contract, testToken } from '../../src/devnet/contracts.ts';
+import type { ContractCall } from '../../src/devnet/deploy.ts';
 import type { Caip2, Hex } from '../../src/base/values/primitives.ts';
 import { permit2TypedData } from '../../src/payments/rules/schemes/permit2/permit2.ts';
 import {
@@ -10,7 +11,7 @@ import {
   nonceBit,
   permit2Address,
 } from '../../src/payments/rules/schemes/permit2/signature-transfer.ts';
-import { type Offer, payer } from './payer.ts';
+import { type Offer, payer, type Payment, signOffer } from './payer.ts';
 
 /** In a configuration of tests, EURC is paid with by Permit2: it takes EIP-3009 transfers as well. */
 export const euroByPermit2 = (text: string): string =>
@@ -22,6 +23,8 @@ export interface PermitOptions {
   readonly account?: typeof payer;
   readonly nonce?: Hex;
   readonly validBefore?: bigint;
+  /** Atoms; left out, the offered ones. */
+  readonly amount?: bigint;
 }
 
 /** A payment by Permit2 of the offer that takes it. */
@@ -31,12 +34,13 @@ export async function signPermit(offer: Offer, { account = payer, ...options }: 
   const {
     nonce = `0x${randomBytes(32).toString('hex')}`,
     validBefore = BigInt(Math.floor(Date.now() / 1_000) + accepted.maxTimeoutSeconds),
+    amount = BigInt(accepted.amount),
   } = options;
   const typed = permit2TypedData({
     network: accepted.network as Caip2,
     asset: accepted.asset,
     payTo: accepted.payTo,
-    amount: BigInt(accepted.amount),
+    amount,
     validAfter: 0n,
     validBefore,
     nonce,
@@ -61,8 +65,53 @@ export async function signPermit(offer: Offer, { account = payer, ...options }: 
 
 export type Permit = Awaited<ReturnType<typeof signPermit>>;
 
-/** Lands a signed permit without a facilitator, as any account may. */
-export function landPermit(rpcUrl: string, { payload }: Permit): Promise<Hex> {
+/** A payment of the option of an offer, in its transfer method. */
+export function signOption(
+  offer: Offer,
+  option: number,
+  {
+    validBefore,
+    amount,
+    ...options
+  }: PermitOptions & { readonly account: typeof payer; readonly nonce: Hex },
+): Promise<Payment | Permit> {
+  if (offer.accepts[option]?.extra['assetTransferMethod'] === 'permit2')
+    return signPermit(offer, { ...options, ...(validBefore && { validBefore }), ...(amount && { amount }) });
+  const signed = {
+    nonce: options.nonce,
+    ...(validBefore && { validBefore: String(validBefore) }),
+    ...(amount && { value: String(amount) }),
+  };
+  return signOffer(offer, { account: options.account, option, signed });
+}
+
+export function isPermit(payment: Payment | Permit): payment is Permit {
+  return 'permit2Authorization' in payment.payload;
+}
+
+/** What a payer signed, in either transfer method. */
+export function signedTransfer({ payload }: Payment | Permit) {
+  if ('authorization' in payload) {
+    const { from, nonce, value } = payload.authorization;
+    return { from, nonce: nonce as Hex, value: BigInt(value) };
+  }
+  const { from, nonce, permitted } = payload.permit2Authorization;
+  return { from, nonce: permitNonce(nonce), value: BigInt(permitted.amount) };
+}
+
+/** The 32 bytes of a nonce that a payload has as a decimal number. */
+export function permitNonce(nonce: string | bigint): Hex {
+  return `0x${BigInt(nonce).toString(16).padStart(64, '0')}`;
+}
+
+/** The call by which any account lands a signed payment, in either transfer method. */
+export function landingCall({ accepted, payload }: Payment | Permit): ContractCall {
+  if ('authorization' in payload) {
+    const { from, to, value, validAfter, validBefore, nonce } = payload.authorization;
+    const numbers = [BigInt(value), BigInt(validAfter), BigInt(validBefore)];
+    const args = [from, to, ...numbers, nonce, payload.signature];
+    return { address: accepted.asset, artifact: testToken, functionName: 'transferWithAuthorization', args };
+  }
   const { permitted, from, nonce, deadline, witness } = payload.permit2Authorization;
   const args = [
     {
@@ -74,16 +123,21 @@ export function landPermit(rpcUrl: string, { payload }: Permit): Promise<Hex> {
     { to: witness.to, validAfter: BigInt(witness.validAfter) },
     payload.signature,
   ];
-  const { abi } = exactPermit2Proxy;
-  return send(rpcUrl, exactProxyAddress, encodeFunctionData({ abi, functionName: 'settle', args }), stranger);
+  return { address: exactProxyAddress, artifact: exactPermit2Proxy, functionName: 'settle', args };
+}
+
+/** Lands a signed permit without a facilitator, as any account may. */
+export function landPermit(rpcUrl: string, permit: Permit): Promise<Hex> {
+  const { address, artifact, functionName, args } = landingCall(permit);
+  return send(rpcUrl, address, encodeFunctionData({ abi: artifact.abi, functionName, args }), stranger);
 }
 
 /** Invalidates a permit's nonce, as its payer may. */
-export function cancelPermit(rpcUrl: string, { payload }: Permit): Promise<Hex> {
+export function cancelPermit(rpcUrl: string, { payload }: Permit, account = payer): Promise<Hex> {
   const { word, mask } = nonceBit(`0x${BigInt(payload.permit2Authorization.nonce).toString(16)}`);
   const { abi } = permit2Contract;
   const data = encodeFunctionData({ abi, functionName: 'invalidateUnorderedNonces', args: [word, mask] });
-  return send(rpcUrl, permit2Address, data, payer);
+  return send(rpcUrl, permit2Address, data, account);
 }
 
 async function send(rpcUrl: string, to: Hex, data: Hex, account: typeof payer): Promise<Hex> {

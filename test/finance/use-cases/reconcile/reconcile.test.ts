@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { reconcile, type ReconcileOptions } from '../../../../src/finance/use-cases/reconcile/reconcile.ts';
 import { ledgerInDatabase } from '../../../../src/finance/use-cases/reconcile/ledger-source.ts';
 import { devnetAddress, devnetKeys } from '../../../../src/devnet/accounts.ts';
+import { testToken } from '../../../../src/devnet/contracts.ts';
 import { reportText } from '../../../../src/finance/rules/reconcile/report.ts';
 import { zeroAddress } from '../../../../src/payments/rules/quote.ts';
 import { createScanner } from '../../../../src/payments/peers/chain/transfer-scan.ts';
@@ -209,7 +210,12 @@ test('dust by the hundreds leaves a report that can be read, and every atom of i
 
 test('dust in a transaction with more logs than anybody would read is a break, and hides nothing else', async () => {
   const books = await paid(chain);
-  const transaction = await sendInLongTransaction(chain.rpcUrl, chain.token, 'mint', [payTo, 1n]);
+  const transaction = await sendInLongTransaction(chain.rpcUrl, {
+    address: chain.token,
+    artifact: testToken,
+    functionName: 'mint',
+    args: [payTo, 1n],
+  });
   const to = await endOfPeriod(chain.rpcUrl);
   const report = await reconcile(await optionsOf({ ...books, to }));
   expect(exceptionsIn(report)).toEqual([`on_chain_without_event ${transaction}`]);

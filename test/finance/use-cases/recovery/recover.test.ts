@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { openCheckpoint, parseVerifierKey } from '../../../../src/base/values/log/checkpoint.ts';
 import { devnetKeys } from '../../../../src/devnet/accounts.ts';
+import { testToken } from '../../../../src/devnet/contracts.ts';
 import type { Hex } from '../../../../src/base/values/primitives.ts';
 import type { RecordedEvent } from '../../../../src/ledger/rules/event.ts';
 import { recordRefund } from '../../../../src/finance/use-cases/refunds/record-refund.ts';
@@ -98,7 +99,12 @@ test('a recovered payment is to be refunded, in every report, and what was kept 
 test('a payment that a restored database has lost is found on the chain and recorded once', async () => {
   const { database, lost, start, recover } = await lossyRestore(chain);
   // what a stranger sends to a payee, with more logs than anybody would read, is searched as well
-  await sendInLongTransaction(chain.rpcUrl, chain.token, 'mint', [payTo, 1n]);
+  await sendInLongTransaction(chain.rpcUrl, {
+    address: chain.token,
+    artifact: testToken,
+    functionName: 'mint',
+    args: [payTo, 1n],
+  });
   await endOfPeriod(chain.rpcUrl);
   await expect(start()).rejects.toThrow(/events are missing.*tollbook recover/s);
   const before = await allEvents(database.db);
