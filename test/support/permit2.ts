@@ -4,6 +4,8 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { exactPermit2Proxy, permit2Contract, testToken } from '../../src/devnet/contracts.ts';
 import type { ContractCall } from '../../src/devnet/deploy.ts';
+import { approvePermit2 } from '../../src/devnet/token.ts';
+import type { TestChain } from './devnet.ts';
 import type { Caip2, Hex } from '../../src/base/values/primitives.ts';
 import { permit2TypedData } from '../../src/payments/rules/schemes/permit2/permit2.ts';
 import {
@@ -11,7 +13,14 @@ import {
   nonceBit,
   permit2Address,
 } from '../../src/payments/rules/schemes/permit2/signature-transfer.ts';
-import { type Offer, payer, type Payment, signOffer } from './payer.ts';
+import type { Answer, GatewayClient } from './gateway.ts';
+import { header, type Offer, offerOf, payer, type Payment, signOffer } from './payer.ts';
+
+/** A chain where Permit2 moves the devnet payer's EURC, and what makes a gateway accept it so. */
+export async function withEuroByPermit2({ chain, secondToken }: Pick<TestChain, 'chain' | 'secondToken'>) {
+  await approvePermit2(chain, secondToken, devnetKeys.payer);
+  return { change: euroByPermit2 };
+}
 
 /** In a configuration of tests, EURC is paid with by Permit2: it takes EIP-3009 transfers as well. */
 export const euroByPermit2 = (text: string): string =>
@@ -69,20 +78,32 @@ export type Permit = Awaited<ReturnType<typeof signPermit>>;
 export function signOption(
   offer: Offer,
   option: number,
-  {
-    validBefore,
-    amount,
-    ...options
-  }: PermitOptions & { readonly account: typeof payer; readonly nonce: Hex },
+  { validBefore, amount, nonce, account = payer }: PermitOptions = {},
 ): Promise<Payment | Permit> {
   if (offer.accepts[option]?.extra['assetTransferMethod'] === 'permit2')
-    return signPermit(offer, { ...options, ...(validBefore && { validBefore }), ...(amount && { amount }) });
+    return signPermit(offer, {
+      account,
+      ...(nonce && { nonce }),
+      ...(validBefore && { validBefore }),
+      ...(amount && { amount }),
+    });
   const signed = {
-    nonce: options.nonce,
+    ...(nonce && { nonce }),
     ...(validBefore && { validBefore: String(validBefore) }),
     ...(amount && { value: String(amount) }),
   };
-  return signOffer(offer, { account: options.account, option, signed });
+  return signOffer(offer, { account, option, signed });
+}
+
+/** Asks for a quote and pays with an option of it, in that option's transfer method. */
+export async function payByOption(
+  gateway: GatewayClient,
+  path: string,
+  body: string,
+  option: number,
+): Promise<Answer> {
+  const payment = await signOption(offerOf(await gateway.post(path, { body })), option);
+  return gateway.post(path, { body, headers: header(payment) });
 }
 
 export function isPermit(payment: Payment | Permit): payment is Permit {

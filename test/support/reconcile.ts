@@ -9,7 +9,7 @@ import { createDatabase, type TestDatabase } from './database.ts';
 import type { TestChain } from './devnet.ts';
 import { configText, receiptKey, startTestGateway, type TestGatewayOptions } from './gateway.ts';
 import { exportTo, sealAll, testSeed, testSigner } from './log.ts';
-import { payFor } from './payer.ts';
+import { payByOption, withEuroByPermit2 } from './permit2.ts';
 import { temporaryFolder, tollbook } from './program.ts';
 export { exceptionsIn } from './report-items.ts';
 import { startTestRunner } from './runner.ts';
@@ -22,7 +22,10 @@ const logEnv = { LOG_KEY: testSeed.toString('hex') };
 /** A gateway's configuration file for `tollbook reconcile`, and the variables that it names. */
 function reconcileConfig(options: TestGatewayOptions): { file: string; env: Record<string, string> } {
   const file = path.join(temporaryFolder(), 'tollbook.toml');
-  writeFileSync(file, configText({ ...options, runnerUrl: undefined, tables: logTable }));
+  writeFileSync(
+    file,
+    (options.change ?? String)(configText({ ...options, runnerUrl: undefined, tables: logTable })),
+  );
   return { file, env: { ...logEnv, DATABASE_URL: options.database.url, RECEIPT_KEY: receiptKey } };
 }
 
@@ -60,15 +63,16 @@ export function itemsOf(report: ReportJson, name: ItemClass): readonly ItemField
 
 const job = '/x402/jobs/1/0';
 
-/** A gateway with a sealed ledger and six completed, final payments in two tokens. */
+/** A gateway with a sealed ledger and six completed, final payments: three in one token by EIP-3009, three in another one by Permit2. */
 export async function paid(chain: TestChain) {
   const database = await createDatabase();
   const runner = await startTestRunner(() => ({ status: 200, body: 'done' }));
   const from = new Date(Date.now() - 2_000).toISOString();
-  const options = { database, chain, runnerUrl: runner.url, tables: logTable, env: logEnv };
+  const byPermit2 = await withEuroByPermit2(chain);
+  const options = { database, chain, runnerUrl: runner.url, tables: logTable, env: logEnv, ...byPermit2 };
   const gateway = await startTestGateway(options);
   const answers = await Promise.all(
-    Array.from({ length: 6 }, (_, n) => payFor(gateway, job, `body ${n}`, { option: n % 2 })),
+    Array.from({ length: 6 }, (_, n) => payByOption(gateway, job, `body ${n}`, n % 2)),
   );
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
   await eventually(async () => {

@@ -7,7 +7,7 @@ import { useChain } from '../../support/devnet.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { absence, complaintsOf, isAbsent } from '../../support/journal-tools.ts';
-import { payFor } from '../../support/payer.ts';
+import { payByOption, withEuroByPermit2 } from '../../support/permit2.ts';
 import { temporaryFolder, tollbook } from '../../support/program.ts';
 import { startTestRunner } from '../../support/runner.ts';
 import { eventually } from '../../support/wait.ts';
@@ -15,18 +15,19 @@ import { exportFile, readCsv, twoMonths } from '../../finance/use-cases/books/su
 
 const chain = useChain();
 
-/** A gateway's own ledger: two payments of two tokens delivered, one that the runner refused for good. */
+/** A gateway's own ledger: two payments of two tokens delivered, one of them by Permit2, one that the runner refused for good. */
 async function paidLedger(): Promise<TestDatabase> {
   const database = await createDatabase();
   const runner = await startTestRunner(({ body }) => ({ status: body.toString() === 'bad' ? 400 : 200 }));
-  const gateway = await startTestGateway({ database, chain, runnerUrl: runner.url });
+  const byPermit2 = await withEuroByPermit2(chain);
+  const gateway = await startTestGateway({ database, chain, runnerUrl: runner.url, ...byPermit2 });
   const job = '/x402/jobs/1/0';
   for (const [body, option] of [
     ['a', 0],
     ['b', 1],
     ['bad', 0],
   ] as const)
-    expect((await payFor(gateway, job, body, { option })).status).toBe(202);
+    expect((await payByOption(gateway, job, body, option)).status).toBe(202);
   await eventually(async () => {
     const types = (await allEvents(database.db)).map(({ type }) => type);
     expect(types.filter((type) => type === 'completed' || type === 'dead_lettered')).toHaveLength(3);

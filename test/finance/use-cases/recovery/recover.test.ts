@@ -21,6 +21,7 @@ import { projectToHead } from '../../../../src/audit/use-cases/projections/proje
 import { listRefundsDue } from '../../../../src/finance/use-cases/refunds/list-refunds-due.ts';
 import { readExportEnd } from '../../../../src/ledger/store/export.ts';
 import { useChain } from '../../../support/devnet.ts';
+import { signedTransfer } from '../../../support/permit2.ts';
 import { payTo } from '../../../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../../../support/invariants.ts';
 import { expectIndependent, verifyIndependently } from '../../../support/independent.ts';
@@ -61,7 +62,7 @@ test('a recovered payment is to be refunded, in every report, and what was kept 
   const refund = await transferToken(chain.rpcUrl, {
     key: devnetKeys.payTo,
     asset: chain.token,
-    to: lost[0]!.payment.payload.authorization.from as Hex,
+    to: signedTransfer(lost[0]!.payment).from as Hex,
     amount: BigInt(lost[0]!.payment.accepted.amount),
   });
   const to = await endOfPeriod(chain.rpcUrl);

@@ -15,6 +15,7 @@ import { payer } from '../../../support/payer.ts';
 import { temporaryFolder, tollbook } from '../../../support/program.ts';
 import { endOfPeriod } from '../../../support/reconcile.ts';
 import { eventually } from '../../../support/wait.ts';
+import { signedTransfer } from '../../../support/permit2.ts';
 import { lossyRestore, redelivery, send, streamOf, type TakenPayment } from './support.ts';
 
 const chain = useChain();
@@ -31,7 +32,7 @@ test('a recovered payment whose refund is started is not delivered: neither wher
   const gateway = await start();
   const ledger = openLedger(database);
   const chains = chainsAt(chain.rpcUrl);
-  const paymentNonce = gold.payment.payload.authorization.nonce as Hex;
+  const paymentNonce = signedTransfer(gold.payment).nonce;
   const of = { quoteDigest: streamOf(gold), paymentNonce, operator: 'ada' };
   await eventually(async () =>
     expect(await startRefund(ledger, of, chains)).toMatchObject({ kind: 'started' }),
@@ -91,7 +92,7 @@ test('of a redelivery and a refund at the same moment one is refused', async () 
   const gateway = await start();
   const ledger = openLedger(database);
   const chains = chainsAt(chain.rpcUrl);
-  const paymentNonce = raced.payment.payload.authorization.nonce as Hex;
+  const paymentNonce = signedTransfer(raced.payment).nonce;
   const of = { quoteDigest: streamOf(raced), paymentNonce, operator: 'ada' };
   const headers = await redelivery(raced, raced.body);
   const [answer, started] = await Promise.all([

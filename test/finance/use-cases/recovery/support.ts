@@ -29,7 +29,14 @@ import {
   type TestGatewayOptions,
 } from '../../../support/gateway.ts';
 import { testSeed, testSigner } from '../../../support/log.ts';
-import { header, payer, type Payment, quoteAndSign } from '../../../support/payer.ts';
+import { header, offerOf, payer, type Payment } from '../../../support/payer.ts';
+import {
+  isPermit,
+  type Permit,
+  signedTransfer,
+  signOption,
+  withEuroByPermit2,
+} from '../../../support/permit2.ts';
 import { endOfPeriod } from '../../../support/reconcile.ts';
 import { type Ended, temporaryFolder, tollbook } from '../../../support/program.ts';
 import { startTestRunner } from '../../../support/runner.ts';
@@ -40,13 +47,13 @@ export const job = '/x402/jobs/1/0';
 
 /** A payment that the gateway took, with the request that it paid for. */
 export interface TakenPayment {
-  readonly payment: Payment;
+  readonly payment: Payment | Permit;
   readonly body: string;
   readonly digest: string;
 }
 
 /**
- * A gateway with an anchored log took one payment, a backup was made, and it took more, in two tokens. Then the database was
+ * A gateway with an anchored log took one payment, a backup was made, and it took more, in two tokens: every second one by Permit2. Then the database was
  * restored from the backup: those are lost, and were delivered.
  */
 export async function lossyRestore(
@@ -59,9 +66,10 @@ export async function lossyRestore(
   const tables = `[log]\norigin = "${testSigner.name}"\nkey = "env:LOG_KEY"
 [[log.anchors]]\nkind = "folder"\nlocation = "${temporaryFolder()}"\nevery_ms = 20`;
   const env = { LOG_KEY: testSeed.toString('hex'), ...moreEnv };
-  const options = { database, chain, runnerUrl: runner.url, tables, env, top };
+  const { change } = await withEuroByPermit2(chain);
+  const options = { database, chain, runnerUrl: runner.url, tables, env, top, change };
   const file = path.join(temporaryFolder(), 'tollbook.toml');
-  writeFileSync(file, configText(options));
+  writeFileSync(file, change(configText(options)));
 
   const start = (): Promise<TestGateway> => startTestGateway(options);
   const first = await start();
@@ -82,7 +90,7 @@ export async function lossyRestore(
     start,
     /** A gateway that knows no anchors, and so starts on what was restored. */
     startUnanchored: (): Promise<TestGateway> =>
-      startTestGateway({ database, chain, runnerUrl: runner.url, env, top }),
+      startTestGateway({ database, chain, runnerUrl: runner.url, env, top, change }),
     /** The runner's deliveries since the restore. */
     delivered: () => runner.deliveries.slice(deliveries),
     recover: (...args: string[]) =>
@@ -155,7 +163,7 @@ async function recoverWith(args: readonly string[], env: Readonly<Record<string,
 }
 
 async function take(gateway: TestGateway, body: string, option = 0): Promise<TakenPayment> {
-  const payment = await quoteAndSign(gateway, job, body, { option });
+  const payment = await signOption(offerOf(await gateway.post(job, { body })), option);
   const answer = await send(gateway, payment, body);
   expect(answer).toMatchObject({ status: 202 });
   const digest = String(answer.json.quote_digest);
@@ -168,7 +176,7 @@ async function take(gateway: TestGateway, body: string, option = 0): Promise<Tak
 
 export function send(
   gateway: TestGateway,
-  payment: Payment,
+  payment: Payment | Permit,
   body: string,
   headers: Record<string, string> = {},
 ): Promise<Answer> {
@@ -182,23 +190,24 @@ export async function passValidity(chain: TestChain): Promise<void> {
 }
 
 /** The stream of a payment once it is recovered. */
-export function streamOf({ payment: { accepted, payload } }: TakenPayment): Hex {
+export function streamOf({ payment }: TakenPayment): Hex {
+  const { from, nonce } = signedTransfer(payment);
   return paymentKey({
     network: 'eip155:84532',
-    transferMethod: 'eip3009',
-    asset: accepted.asset.toLowerCase() as Hex,
-    payer: payload.authorization.from.toLowerCase() as Hex,
-    nonce: payload.authorization.nonce as Hex,
+    transferMethod: isPermit(payment) ? 'permit2' : 'eip3009',
+    asset: payment.accepted.asset.toLowerCase() as Hex,
+    payer: from.toLowerCase() as Hex,
+    nonce,
   });
 }
 
 /** The header with which a payer asks for delivery. */
 export async function redelivery({ payment }: TakenPayment, body: string, account = payer) {
-  const { accepted, payload } = payment;
+  const { accepted } = payment;
   const typedData = redeliveryTypedData({
     network,
     asset: accepted.asset.toLowerCase() as Address,
-    nonce: payload.authorization.nonce as Hex,
+    nonce: signedTransfer(payment).nonce,
     quoteDigest: accepted.extra['quoteDigest'] as Hex,
     method: 'POST',
     path: job,

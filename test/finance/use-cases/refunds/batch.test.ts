@@ -10,6 +10,7 @@ import { type RefundBatch, safeBatch } from '../../../../src/finance/rules/refun
 import type { Hex } from '../../../../src/base/values/primitives.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { allEvents, expectSoundLedger } from '../../../support/invariants.ts';
+import { withEuroByPermit2 } from '../../../support/permit2.ts';
 import { temporaryFolder, tollbook } from '../../../support/program.ts';
 import { giveBack, network, payerAddress, price, refunding, transactionCount } from './support.ts';
 
@@ -32,9 +33,9 @@ async function sendAtOnce({ refunds }: RefundBatch): Promise<Hex> {
 }
 
 test('refunds that are due are sent as one batch, and each is recorded once by what the chain shows', async () => {
-  const { database, owed, final } = await refunding(chain);
+  const { database, owed, final } = await refunding(chain, await withEuroByPermit2(chain));
   const digests: Hex[] = [];
-  for (let payment = 0; payment < 4; payment++) digests.push((await owed()).quoteDigest);
+  for (let payment = 0; payment < 4; payment++) digests.push((await owed(payment === 1 ? 1 : 0)).quoteDigest);
   const env = { DATABASE_URL: database.url };
   const folder = temporaryFolder();
   const [out, safe, cut] = ['batch.json', 'safe.json', 'cut.json'].map((file) => path.join(folder, file)) as [
@@ -56,14 +57,19 @@ test('refunds that are due are sent as one batch, and each is recorded once by w
   expect(made.stdout).toContain(`left out: quote ${digests[0]} has a refund under way`);
   const batch = JSON.parse(readFileSync(out, 'utf8')) as RefundBatch;
   expect(batch.refunds.map(({ quote_digest }) => quote_digest)).toEqual(digests.slice(1));
-  expect(batch.refunds[0]).toMatchObject({ to: payerAddress, amount: String(price), asset: chain.token });
+  expect(batch.refunds[0]).toMatchObject({
+    to: payerAddress,
+    amount: String(price),
+    asset: chain.secondToken,
+  });
   const forSafe = JSON.parse(readFileSync(safe, 'utf8'));
   expect(forSafe.transactions).toHaveLength(3);
   expect(forSafe.transactions[0].contractInputsValues).toEqual({ to: payerAddress, value: String(price) });
 
   // the wallet leaves the last one out
   const sent = { ...batch, refunds: batch.refunds.slice(0, 2) };
-  await chain.mint(multicall3Address, 2n * price);
+  await chain.mint(multicall3Address, price);
+  await chain.mint(multicall3Address, price, chain.secondToken);
   const transaction = await final(await sendAtOnce(sent));
   const order = ['refunds', 'record', '--batch', out, '--tx', transaction, '--by', 'ada'];
   const [one, other] = await Promise.all([

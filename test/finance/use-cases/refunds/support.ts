@@ -19,7 +19,8 @@ import type { TestChain } from '../../../support/devnet.ts';
 import { payTo, startTestGateway, type TestGatewayOptions } from '../../../support/gateway.ts';
 import { allEvents } from '../../../support/invariants.ts';
 import { transferToken } from '../../../support/onchain.ts';
-import { payer, payFor } from '../../../support/payer.ts';
+import { payer } from '../../../support/payer.ts';
+import { payByOption } from '../../../support/permit2.ts';
 import { type Reaction, startTestRunner } from '../../../support/runner.ts';
 import { startRpcProxy } from '../../../support/rpc-proxy.ts';
 import { askNode } from '../../../support/tokens.ts';
@@ -79,8 +80,8 @@ export async function refunding(
       accepted,
     );
   /** Pays for a call and waits for its end. */
-  const paid = async (state = 'dead_lettered'): Promise<Hex> => {
-    const { status, json } = await payFor(gateway, job, 'x');
+  const paid = async (state = 'dead_lettered', option = 0): Promise<Hex> => {
+    const { status, json } = await payByOption(gateway, job, 'x', option);
     expect(status).toBe(202);
     await eventually(async () => expect(await stateOf(json.quote_digest)).toBe(state));
     return json.quote_digest as Hex;
@@ -106,8 +107,8 @@ export async function refunding(
     paid,
     final,
     /** Pays for a call, and waits until it is a dead letter and its payment final: its refund may be sent. */
-    async owed() {
-      const quoteDigest = await paid();
+    async owed(option = 0) {
+      const quoteDigest = await paid('dead_lettered', option);
       const known = foldQuote((await readStream(database.pool, quoteDigest)).events).payment;
       await final(known?.settled?.transaction as Hex);
       const of = { quoteDigest, paymentNonce: known?.payment.nonce as Hex, operator: 'ada' };
