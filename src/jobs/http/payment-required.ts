@@ -8,6 +8,7 @@ import {
   offerPayload,
   type SignedOffer,
 } from '../../payments/rules/offer-receipt.ts';
+import { type GasSponsoringKey, offeredApprovals } from '../../base/values/gas-sponsoring.ts';
 import { offeredExtensions } from '../../base/values/payment-identifier.ts';
 import type { SettlementOption } from '../../payments/rules/quote.ts';
 import { offersV2Text, offerTextsV2 } from '../../payments/rules/x402.ts';
@@ -25,7 +26,7 @@ import type { RotatingSecret } from '../../base/values/rotating-secret.ts';
 interface OfferContext {
   readonly settings: Pick<JobsConfig, 'acceptedTokens' | 'maxTimeoutSecs' | 'quoteTtlSecs'>;
   readonly offerKeys: RotatingSecret<OfferKey> | undefined;
-  readonly offers: Pick<Offers, 'withoutRate'>;
+  readonly offers: Pick<Offers, 'withoutRate' | 'approvalsFor'>;
   readonly publicUrl: () => string;
 }
 
@@ -93,6 +94,7 @@ interface FixedParts {
   readonly settings: OfferContext['settings'];
   readonly url: string;
   readonly isAnsweredFirst: boolean | undefined;
+  readonly approvals: readonly GasSponsoringKey[];
   /** When the signed offers end, in Unix seconds; undefined if none are signed. */
   readonly signedUntil: number | undefined;
   readonly descriptions: Descriptions;
@@ -119,35 +121,35 @@ const known = new WeakMap<readonly SettlementOption[], FixedParts>();
 const knownNamed = createBoundedCache<Hex, FixedParts>(1_000);
 
 /**
- * Made once for a job's list of options, which is another one after a reload or where the facilitator settles others; where offers are
+ * Made once for a job's list of options, which is another one after a reload or where the facilitator settles others, and again where it
+ * submits other approvals; where offers are
  * signed, also once they would end too long before their quote.
  */
 function fixedParts(
-  { settings, offerKeys, publicUrl }: OfferContext,
+  { settings, offerKeys, offers, publicUrl }: OfferContext,
   quote: PaymentRequired['quote'],
 ): FixedParts {
   const origin = publicUrl();
   const url = jobUrl(origin, quote);
   const { digest, options, expiresAt, isNamed = false } = quote;
   const found = isNamed ? knownNamed.get(digest) : known.get(options);
-  const isOfFlow = found?.isAnsweredFirst === quote.isAnsweredFirst;
+  const approvals = offers.approvalsFor(options);
+  const isOfFlow = found?.isAnsweredFirst === quote.isAnsweredFirst && found?.approvals === approvals;
   if (found?.settings === settings && found.url === url && isOfFlow) {
     const { signedUntil } = found;
     if (signedUntil === undefined || isSignedFor(signedUntil, quote, settings.quoteTtlSecs)) return found;
   }
   const { maxTimeoutSecs } = settings;
   const signed = offerKeys && { [offerReceiptKey]: offersEntry(signOffers(offerKeys, origin, quote)) };
+  const least = { ...offeredExtensions, ...offeredApprovals(approvals) };
   const resource = jobResource(origin, quote);
   const forV1 = requirementsV1(quote.options, resource, maxTimeoutSecs, quote.discovery?.outputSchema);
   const parts = {
     settings,
     url,
     signedUntil: signed && expiresAt,
-    descriptions: descriptionsOf(
-      origin,
-      quote,
-      signed ? [{ ...offeredExtensions, ...signed }, offeredExtensions] : [offeredExtensions],
-    ),
+    descriptions: descriptionsOf(origin, quote, signed ? [{ ...least, ...signed }, least] : [least]),
+    approvals,
     isAnsweredFirst: quote.isAnsweredFirst,
     offers: offerTextsV2(quote.options, maxTimeoutSecs, quote.isAnsweredFirst),
     acceptsV1: JSON.stringify(forV1),

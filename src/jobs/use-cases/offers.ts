@@ -1,6 +1,7 @@
 import { schemes } from '../../payments/rules/schemes/schemes.ts';
 import { payableTokens } from '../../payments/rules/payment.ts';
 import type { SettlementOption } from '../../payments/rules/quote.ts';
+import type { GasSponsoringKey } from '../../base/values/gas-sponsoring.ts';
 import { type AcceptedToken, tokenName } from '../../base/values/token.ts';
 import type { SupportedAnswer } from '../../payments/peers/facilitator/facilitator.ts';
 import type { Facilitators } from '../../payments/peers/facilitator/facilitators.ts';
@@ -26,6 +27,7 @@ type Payable = Pick<SettlementOption, 'network' | 'transferMethod'>;
 
 const noTokens: ReadonlySet<string> = new Set();
 const none: readonly NotOffered[] = [];
+const noApprovals: readonly GasSponsoringKey[] = [];
 
 export type Offers = ReturnType<typeof createOffers>;
 
@@ -42,6 +44,7 @@ export function createOffers(
   unratedTokens: () => ReadonlySet<string> = () => noTokens,
 ) {
   let settled: readonly SupportedKind[] | undefined;
+  let approvals = noApprovals;
   let withdrawn = new Set<string>();
   let wrong = wrongTokens();
   let unrated = unratedTokens();
@@ -73,6 +76,9 @@ export function createOffers(
     isSettled,
     isWrong,
     hasRate,
+    /** The approvals of Permit2 that the facilitators submit: the same list object while they say the same. */
+    approvalsFor: (options: readonly Payable[]): readonly GasSponsoringKey[] =>
+      options.some(({ transferMethod }) => transferMethod !== 'eip3009') ? approvals : noApprovals,
     /** Those of these tokens that are not offered since they have no current rate. */
     withoutRate: (tokens: readonly AcceptedToken[]): readonly NotOffered[] =>
       unratedTokens().size === 0
@@ -102,7 +108,11 @@ export function createOffers(
       return unratedTokens().size > 0 ? 'no_current_rate' : 'tokens_contradict_their_contracts';
     },
     /** Applies the facilitators' answer. Logs each token once when it leaves the offers, and when it returns. */
-    follow(kinds: readonly SupportedKind[], tokens: readonly AcceptedToken[]): void {
+    follow(
+      { kinds, approvals: submitted }: Extract<SupportedAnswer, { kind: 'kinds' }>,
+      tokens: readonly AcceptedToken[],
+    ): void {
+      if (submitted.join() !== approvals.join()) approvals = submitted;
       if (!settled || namesOf(kinds).symmetricDifference(namesOf(settled)).size > 0) {
         settled = kinds;
         lists = new WeakMap();
@@ -139,7 +149,7 @@ export async function refreshOffers({
   readonly settings: Pick<JobsConfig, 'acceptedTokens'>;
 }): Promise<SupportedAnswer> {
   const answer = await facilitators.supported();
-  if (answer.kind === 'kinds') offers.follow(answer.kinds, settings.acceptedTokens);
+  if (answer.kind === 'kinds') offers.follow(answer, settings.acceptedTokens);
   return answer;
 }
 

@@ -3,6 +3,8 @@ import { ofPayment, paidCallKey, paymentToData } from '../../payments/rules/paym
 import { jobKey } from '../../base/values/job.ts';
 import type { LedgerEvent } from '../../ledger/rules/event.ts';
 import { settleEndSecs, sharedAppendMs } from '../../payments/rules/payment-window.ts';
+import { readSignedApproval, type SignedApproval } from '../../base/values/gas-sponsoring.ts';
+import { approvalOf } from '../../payments/rules/approval.ts';
 import { startedState } from '../../payments/rules/settlement.ts';
 import { orderedUuid } from '../../base/values/ordered-uuid.ts';
 import type { Hex } from '../../base/values/primitives.ts';
@@ -92,7 +94,8 @@ export async function startPayment(
       if (outcome.call_id === null) throw new Error('the append of a call returned no call id');
       const { call_id: callId, version } = outcome;
       const status = askedUntil === undefined ? 'settling' : 'authorized';
-      const state = startedState(payment, callId, { status, facilitator: settler.name });
+      const approval = signedApprovalOf(checked);
+      const state = startedState(payment, callId, { status, facilitator: settler.name, approval });
       const started = { digest, version, callId, state };
       return { kind: 'started', started, job, checked, askedUntil };
     }
@@ -251,6 +254,15 @@ function startCommand(
   };
 }
 
+/** The payer's approval of Permit2 that the payment carries for its facilitator. */
+function signedApprovalOf({
+  payment,
+  passedOn: { extensions = {} },
+}: CheckedPayment): SignedApproval | undefined {
+  if (payment.transferMethod === 'eip3009') return undefined;
+  return readSignedApproval(extensions, approvalOf(payment));
+}
+
 function startEvents(
   request: BoundRequest,
   checked: CheckedPayment,
@@ -265,6 +277,7 @@ function startEvents(
   };
   const events: LedgerEvent[] = [...opening, { type: 'payment_verified', data: verified }];
   if (caller) events.push(authPassed(caller));
+  const approval = signedApprovalOf(checked);
   const data = {
     ...requestFacts(request, bodyKeccak256),
     payment: paymentToData(payment),
@@ -272,6 +285,7 @@ function startEvents(
     ...(topUpOrder === undefined ? {} : { top_up_order: topUpOrder }),
     ...(askedUntil === undefined ? {} : { upstream: { ends_at: askedUntil } }),
     ...(settler.name === undefined ? {} : { facilitator: settler.name }),
+    ...(approval && { approval }),
   };
   events.push({ type: 'settlement_started', data });
   return events;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { signedApproval } from '../../base/values/gas-sponsoring.ts';
 import { topUpOrderForm } from '../../base/values/top-up-order.ts';
 import { authModes } from '../../base/values/job.ts';
 import { identifierForm } from '../../base/values/payment-identifier.ts';
@@ -118,6 +119,8 @@ export const paymentEvents = {
       upstream: z.strictObject({ ends_at: count }).optional(),
       /** The only facilitator that is asked to settle it: its name in `[[facilitators]]`. Absent where there is only one, or it had landed. */
       facilitator: facilitatorName.optional(),
+      /** The payer's approval of Permit2, which the facilitator submits and pays for: it needs it again to settle the payment again. */
+      approval: signedApproval.optional(),
     }),
     transition: unpaidQuote,
     uniqueness: 'claims',

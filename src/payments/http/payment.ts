@@ -120,6 +120,17 @@ const signedReceipt = z.union([
   z.strictObject({ format: z.literal('jws'), signature }),
 ]);
 
+const sponsoring = (what: string) =>
+  z
+    .strictObject({
+      info: z.strictObject({ description: z.string(), version: z.string() }),
+      schema: z.record(z.string(), z.unknown()).describe("JSON Schema of a payment's `info`."),
+    })
+    .optional()
+    .describe(
+      `The facilitator submits the payer's approval of Permit2, which the payment carries as ${what}.`,
+    );
+
 /** `PAYMENT-REQUIRED`, decoded. */
 export const paymentRequiredV2 = z
   .strictObject({
@@ -143,6 +154,8 @@ export const paymentRequiredV2 = z
         })
         .optional()
         .describe('How facilitators list the job; absent if they may not.'),
+      eip2612GasSponsoring: sponsoring('an EIP-2612 permit'),
+      erc20ApprovalGasSponsoring: sponsoring('a signed transaction'),
       [offerReceiptKey]: z
         .strictObject({
           info: z.strictObject({ offers: z.array(signedOffer).min(1) }),

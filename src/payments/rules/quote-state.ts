@@ -1,3 +1,4 @@
+import type { SignedApproval } from '../../base/values/gas-sponsoring.ts';
 import { type EventData, type EventOf, hasAspect, type RecordedEvent } from '../../ledger/rules/event.ts';
 import type { JobId } from '../../base/values/job.ts';
 import type { SignedPaymentData } from '../../ledger/rules/payment-events.ts';
@@ -20,6 +21,8 @@ export interface PaymentState extends PaymentProgress {
   readonly topUpOrder?: string;
   /** Who alone is asked to settle it; undefined where there was only one facilitator. */
   readonly facilitator?: string | undefined;
+  /** What the facilitator submits before it settles it. */
+  readonly approval?: SignedApproval | undefined;
 }
 
 /** The state of a quote's stream: a fold over its events and nothing else. One quote, one payment, one stream. */
@@ -59,8 +62,16 @@ export function evolve(state: QuoteState, event: RecordedEvent): QuoteState {
 }
 
 function startedPayment({ at, data }: EventOf<'settlement_started'>): PaymentState {
-  const { binding, body_sha256: bodySha256, payment, top_up_order: topUpOrder, facilitator } = data;
-  const progress = { ...progressOf(data), binding, bodySha256, payment, startedAt: at, facilitator };
+  const { binding, body_sha256: bodySha256, payment, top_up_order: topUpOrder, facilitator, approval } = data;
+  const progress = {
+    ...progressOf(data),
+    binding,
+    bodySha256,
+    payment,
+    startedAt: at,
+    facilitator,
+    approval,
+  };
   return topUpOrder === undefined ? progress : { ...progress, topUpOrder };
 }
 

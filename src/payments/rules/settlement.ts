@@ -8,7 +8,7 @@ import { placeData, type PlacedTransfer } from './chain-transfer.ts';
 /** All that a decision about a settlement depends on. */
 export interface SettlementState extends Pick<
   PaymentState,
-  'status' | 'reason' | 'settled' | 'isOverdue' | 'wasEnqueued' | 'answered' | 'facilitator'
+  'status' | 'reason' | 'settled' | 'isOverdue' | 'wasEnqueued' | 'answered' | 'facilitator' | 'approval'
 > {
   readonly payment: SignedPayment;
   /** A part of it was refunded, or all: no call is released for it. */
@@ -138,7 +138,7 @@ export const transferAlreadyClaimed = 'transfer_already_claimed';
 
 /** A payment as its stream shows it; `held` if its call is in the queue and cannot be leased. */
 export function settlementState(known: PaymentState, held: HeldCall | undefined): SettlementState {
-  const { status, reason, settled, isOverdue, wasEnqueued, answered, facilitator } = known;
+  const { status, reason, settled, isOverdue, wasEnqueued, answered, facilitator, approval } = known;
   return {
     payment: paymentFromData(known.payment),
     status,
@@ -148,6 +148,7 @@ export function settlementState(known: PaymentState, held: HeldCall | undefined)
     wasEnqueued,
     answered,
     facilitator,
+    approval,
     wasRefunded: known.refunds.length > 0,
     call: callOf(known, held),
   };
@@ -449,9 +450,10 @@ export function startedState(
   {
     status = 'settling',
     facilitator,
-  }: Partial<Pick<PaymentState, 'facilitator'>> & {
+    approval,
+  }: Partial<Pick<PaymentState, 'facilitator' | 'approval'>> & {
     readonly status?: 'settling' | 'authorized';
   } = {},
 ): SettlementState {
-  return { payment, status, isOverdue: false, facilitator, call: { kind: 'waiting', callId } };
+  return { payment, status, isOverdue: false, facilitator, approval, call: { kind: 'waiting', callId } };
 }

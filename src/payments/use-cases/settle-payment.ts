@@ -1,3 +1,5 @@
+import { approvalExtensions } from '../../base/values/gas-sponsoring.ts';
+import { approvalOf } from '../rules/approval.ts';
 import { expectedTransfer, type SignedPayment } from '../rules/payment.ts';
 import { sharedAppendMs } from '../rules/payment-window.ts';
 import { schemes } from '../rules/schemes/schemes.ts';
@@ -67,7 +69,8 @@ function logNotSettled(
 }
 
 /**
- * Has the facilitator settle a payment, also repeatedly: its authorization can be used only once.
+ * Has the facilitator settle a payment, also repeatedly: its authorization can be used only once. With the payer's approval of Permit2, if it
+ * signed one.
  * @throws LedgerInconsistentError if the ledger is halted: nothing was sent
  */
 export async function requestSettlement(
@@ -76,14 +79,16 @@ export async function requestSettlement(
   options: SettleOptions,
   beside: PassedOn = {},
 ): Promise<Outcome> {
-  const { payment, facilitator: name } = state;
+  const { payment, facilitator: name, approval } = state;
   const atoms = movedAtoms(state);
   // before its answer has used anything
   if (isTooMuch(state, atoms)) return { kind: 'unknown', reason: 'nothing_used' };
   const { halt } = context.lane.state;
   // its outcome could not be recorded
   if (halt) throw new LedgerInconsistentError(halt);
-  const request = facilitatorRequest(payment, digest, beside, atoms);
+  const kept = approval && approvalExtensions(approval, approvalOf(payment));
+  const extensions = { ...kept, ...beside.extensions };
+  const request = facilitatorRequest(payment, digest, { ...beside, extensions }, atoms);
   const answer = await context.facilitators.settle(request, { name }, options);
   return judge(context, payment, answer);
 }

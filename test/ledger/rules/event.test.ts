@@ -68,7 +68,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   call_triggered: ['log'],
   delivery_failed: ['retry_at'],
   completed: ['result_sha256', 'result_bytes', 'http_status', 'head_sha256'],
-  settlement_started: ['payment_id', 'upstream'],
+  settlement_started: ['payment_id', 'upstream', 'approval'],
   auth_denied: ['caller', 'quote_digest'],
   dry_run_allowed: ['mode', 'caller', 'code'],
   dry_run_denied: ['mode', 'caller', 'code'],

@@ -59,6 +59,7 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
     payment: paymentToData(signedPayment),
     payment_id: 'pay_7d5d747be160e280',
     upstream: { ends_at: nowSecs + 33 },
+    approval: { erc20_approval: { amount: '1', signed_transaction: '0x02' } },
   },
   upstream_repeated: { ...ofPayment, attempt: 2, ends_at: nowSecs + 66 },
   upstream_answered: { ...ofPayment, attempt: 2, ...ofAnswer },

@@ -55,7 +55,7 @@ async function payForPath(
   return answer.status < 400 ? exitCodes.done : exitCodes.notDone;
 }
 
-/** Permit2 moves only tokens of payers who have approved it once: the devnet's payer does so before its payment. */
+/** Permit2 moves only tokens of payers who have approved it: the payer signs that, and the devnet's facilitator submits it. */
 async function prepare({
   scheme,
   dir,
@@ -66,13 +66,16 @@ async function prepare({
   if (scheme === undefined || scheme === 'eip3009') return { transferMethod: scheme };
   if (scheme !== 'permit2' && scheme !== 'upto')
     throw new ArgumentError('--scheme is eip3009, permit2 or upto');
-  const { rpc_url: url, chain_id: chainId, ...tokens } = await readDescription(dir);
-  const token = scheme === 'upto' ? tokens.token : tokens.plain_token;
+  const { rpc_url: rpcUrl, chain_id: chainId, ...tokens } = await readDescription(dir);
+  if (scheme === 'upto') {
+    // the first token that is offered has no approval by signature
+    await approvePermit2({ url: rpcUrl, chainId }, tokens.token as Address, devnetKeys.payer);
+    say('the payer has approved Permit2 for its token');
+  }
+  const token = tokens.plain_token;
   if (token === undefined)
     throw new ArgumentError('this devnet has no token that is paid with by Permit2: start it again');
-  await approvePermit2({ url, chainId }, token as Address, devnetKeys.payer);
-  say('the payer has approved Permit2 for its token');
-  return { transferMethod: scheme };
+  return { transferMethod: scheme, rpcUrl };
 }
 
 /** Every devnet has the same payer, whose key is public. */

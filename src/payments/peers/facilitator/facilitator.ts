@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isHex32, parseAddress, type Address, type Hex } from '../../../base/values/primitives.ts';
+import { type GasSponsoringKey, gasSponsoringKeys } from '../../../base/values/gas-sponsoring.ts';
 import type { RotatingSecret } from '../../../base/values/rotating-secret.ts';
 import { type CallEnd, createCircuitBreaker, type OnCircuit, type PaymentSource } from './circuit-breaker.ts';
 import { type AuthorizeCall, authorizationHeaders, type FacilitatorCall } from './facilitator-auth.ts';
@@ -52,7 +53,12 @@ export interface SettleOptions {
 }
 
 export type SupportedAnswer =
-  | { readonly kind: 'kinds'; readonly kinds: readonly SupportedKind[] }
+  | {
+      readonly kind: 'kinds';
+      readonly kinds: readonly SupportedKind[];
+      /** The approvals of Permit2 that it submits for payers. */
+      readonly approvals: readonly GasSponsoringKey[];
+    }
   | Unavailable;
 
 interface Unavailable {
@@ -331,7 +337,11 @@ const kindSchema = z.object({
 const account = z.string().transform((text) => parseAddress(text));
 const submitterSchema = z.object({ extra: z.object({ facilitatorAddress: account }) });
 const signersSchema = z.record(z.string(), z.array(account).max(1_000)).catch({});
-const supportedSchema = z.object({ kinds: z.array(z.unknown()), signers: z.unknown().optional() });
+const supportedSchema = z.object({
+  kinds: z.array(z.unknown()),
+  signers: z.unknown().optional(),
+  extensions: z.array(z.unknown()).catch([]),
+});
 
 function readSupported(answer: FacilitatorAnswer): SupportedAnswer {
   if (answer.kind === 'failed') return unavailable(answer.cause, answer.error);
@@ -346,7 +356,8 @@ function readSupported(answer: FacilitatorAnswer): SupportedAnswer {
     const others = [...(signers[kind.network] ?? []), ...(signers['eip155:*'] ?? [])];
     return [{ ...kind, submitters: [...new Set([named, ...others.flatMap((one) => one ?? [])])] }];
   });
-  return { kind: 'kinds', kinds };
+  const { extensions } = parsed.data;
+  return { kind: 'kinds', kinds, approvals: gasSponsoringKeys.filter((key) => extensions.includes(key)) };
 }
 
 function unavailable(cause: string, error?: Error): Unavailable {

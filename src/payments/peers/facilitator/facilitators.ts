@@ -1,3 +1,4 @@
+import { type GasSponsoringKey, gasSponsoringKeys } from '../../../base/values/gas-sponsoring.ts';
 import type { Address } from '../../../base/values/primitives.ts';
 import { isAmong, kindOf, type SupportedKind } from '../../rules/supported-kinds.ts';
 import type { PaymentSource } from './circuit-breaker.ts';
@@ -49,7 +50,7 @@ export interface FacilitatorState {
  * answer, and settled by that one alone: another one is never asked to settle it, because the outcome of the first could be unknown.
  */
 export interface Facilitators {
-  /** The kinds that any of them settles. One that does not answer counts with its last answer. Unavailable if none has ever answered. */
+  /** The kinds that any of them settles, and the approvals that all of them submit. One that does not answer counts with its last answer. Unavailable if none has ever answered. */
   supported(): Promise<SupportedAnswer>;
   /**
    * The first useful answer, with the name of the facilitator that gave it; else the last one's trouble.
@@ -80,12 +81,18 @@ export interface Facilitators {
 interface Member extends NamedFacilitator {
   /** Its last answer; undefined before the first. */
   kinds: readonly SupportedKind[] | undefined;
+  approvals: readonly GasSponsoringKey[];
   trouble: string | undefined;
 }
 
 /** @param named at least one, each with another name */
 export function createFacilitators(named: readonly NamedFacilitator[]): Facilitators {
-  const members = named.map((one): Member => ({ ...one, kinds: undefined, trouble: undefined }));
+  const members = named.map((one): Member => ({
+    ...one,
+    kinds: undefined,
+    approvals: [],
+    trouble: undefined,
+  }));
   const [first] = members;
   if (!first) throw new Error('there is no facilitator');
   const find = ({ name }: Settler): Member | undefined =>
@@ -97,7 +104,10 @@ export function createFacilitators(named: readonly NamedFacilitator[]): Facilita
       const known = members.flatMap(({ kinds }) => kinds ?? []);
       const [unanswered] = answers.filter((answer) => answer.kind === 'unavailable');
       if (unanswered && answers.every(({ kind }) => kind === 'unavailable')) return unanswered;
-      return { kind: 'kinds', kinds: known };
+      // a payer signs its approval before it is known who settles the payment
+      const asked = members.filter(({ kinds }) => kinds !== undefined);
+      const approvals = gasSponsoringKeys.filter((key) => asked.every((one) => one.approvals.includes(key)));
+      return { kind: 'kinds', kinds: known, approvals };
     },
     async verify(request, source, needs = {}) {
       const { scheme, network } = request.paymentRequirements;
@@ -144,7 +154,10 @@ export function createFacilitators(named: readonly NamedFacilitator[]): Facilita
 
 async function learn(member: Member): Promise<SupportedAnswer> {
   const answer = await member.client.supported();
-  if (answer.kind === 'kinds') member.kinds = answer.kinds.map((kind) => withSameSubmitter(kind, member));
+  if (answer.kind === 'kinds') {
+    member.kinds = answer.kinds.map((kind) => withSameSubmitter(kind, member));
+    member.approvals = answer.approvals;
+  }
   member.trouble = answer.kind === 'unavailable' ? answer.cause : undefined;
   return answer;
 }

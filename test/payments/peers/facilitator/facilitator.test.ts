@@ -5,6 +5,8 @@ import type {
   Facilitator,
   FacilitatorOptions,
 } from '../../../../src/payments/peers/facilitator/facilitator.ts';
+import { gasSponsoringKeys } from '../../../../src/base/values/gas-sponsoring.ts';
+import { createFacilitators } from '../../../../src/payments/peers/facilitator/facilitators.ts';
 import { createFacilitator } from '../../../../src/payments/peers/facilitator/facilitator.ts';
 import { holdDeadlines } from '../../../support/deadlines.ts';
 import { eventually } from '../../../support/wait.ts';
@@ -262,7 +264,8 @@ describe('supported', () => {
     ];
     const facilitator = await serve((message, response) => {
       seen.push([message.method, message.url]);
-      response.end(JSON.stringify({ kinds: [...strange, ...kinds], extensions: [], signers: {} }));
+      const extensions = ['bazaar', 'eip2612GasSponsoring', 1];
+      response.end(JSON.stringify({ kinds: [...strange, ...kinds], extensions, signers: {} }));
     });
     expect(await facilitator.supported()).toEqual({
       kind: 'kinds',
@@ -271,8 +274,23 @@ describe('supported', () => {
         scheme,
         network: name,
       })),
+      approvals: ['eip2612GasSponsoring'],
     });
     expect(seen).toEqual([['GET', '/x402/supported']]);
+  });
+
+  test('of several, only the approvals that all submit may be signed: which of them settles is not known then', async () => {
+    const kinds = [{ x402Version: 2, scheme: 'exact', network: 'eip155:84532' }];
+    const submitting = async (...extensions: readonly string[]) => answering(200, { kinds, extensions });
+    const [both, one] = [
+      await submitting(...gasSponsoringKeys),
+      await submitting('erc20ApprovalGasSponsoring'),
+    ];
+    const all = createFacilitators([
+      { name: 'both', label: 'both', client: both },
+      { name: 'one', label: 'one', client: one },
+    ]);
+    expect(await all.supported()).toMatchObject({ approvals: ['erc20ApprovalGasSponsoring'] });
   });
 
   test.each([

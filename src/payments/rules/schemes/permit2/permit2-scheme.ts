@@ -189,7 +189,12 @@ function wireOf({ proxyAddress, namesSubmitter }: Permit2Variant): PaymentScheme
 
 /** The reasons that facilitators give before they broadcast, and never after. */
 const reasonsBeforeBroadcast = [
+  'eip2612_asset_mismatch',
+  'eip2612_deadline_expired',
+  'eip2612_from_mismatch',
+  'eip2612_spender_not_permit2',
   'insufficient_funds',
+  'invalid_eip2612_extension_format',
   'invalid_permit2_recipient_mismatch',
   'invalid_permit2_signature',
   'invalid_permit2_spender',
