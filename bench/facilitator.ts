@@ -17,7 +17,13 @@ interface Question {
   readonly paymentPayload: {
     readonly payload: {
       readonly signature: string;
-      readonly authorization: Readonly<Record<string, string>>;
+      readonly authorization?: Readonly<Record<string, string>>;
+      readonly permit2Authorization?: {
+        readonly from: string;
+        readonly permitted: { readonly amount: string };
+        readonly nonce: string;
+        readonly witness: { readonly to: string };
+      };
     };
   };
   readonly paymentRequirements: Readonly<Record<string, unknown>>;
@@ -80,11 +86,13 @@ function isWrapped(body: Buffer): boolean {
 /** The payer of a well-formed payment. */
 function payerOf(body: Buffer): string | undefined {
   const { paymentPayload, paymentRequirements } = JSON.parse(body.toString()) as Question;
-  const { signature, authorization } = paymentPayload.payload;
-  const { from, to, value, nonce } = authorization;
+  const { signature, authorization = {}, permit2Authorization: permit } = paymentPayload.payload;
+  const { from, to, value, nonce } = permit
+    ? { ...permit, to: permit.witness.to, value: permit.permitted.amount }
+    : authorization;
   const isGood =
     signature.length === 132 &&
-    nonce?.length === 66 &&
+    nonce !== undefined &&
     to === paymentRequirements['payTo'] &&
     value === paymentRequirements['amount'];
   return isGood ? from : undefined;

@@ -32,7 +32,7 @@ export const slowFacilitatorPart = {
     }));
     const stubArgs = ['--verify-ms', String(slow.verifyMs), '--settle-ms', String(slow.settleMs)];
     const stage = await startStage(bench, {}, stubArgs);
-    const all = await startPaymentTargets(bench, stage);
+    const all = await startPaymentTargets(bench, stage, true);
     const findings = await interleave(bench, {
       targets: all.filter(({ verifies }) => verifies),
       scenarios,

@@ -13,9 +13,14 @@ export const slow = { verifyMs: 100, settleMs: 1_500 };
 
 /**
  * Tollbook in two configurations, and the official x402 middlewares. Each gateway has its own ledger: on a shared one the gateway
- * that is not measured would take part in the background work of the other.
+ * that is not measured would take part in the background work of the other. `withPermit2`: a gateway and a middleware as well whose token is
+ * paid with by Permit2.
  */
-export async function startPaymentTargets({ keep, dir }: Bench, stage: Stage): Promise<Target[]> {
+export async function startPaymentTargets(
+  { keep, dir }: Bench,
+  stage: Stage,
+  withPermit2 = false,
+): Promise<Target[]> {
   const targets: Target[] = [];
   for (const verify of [true, false]) {
     const ledger = verify ? stage.ledger : await keep(stage.ledger.beside('unverified'));
@@ -32,10 +37,18 @@ export async function startPaymentTargets({ keep, dir }: Bench, stage: Stage): P
       signed: true,
     });
   }
-  for (const peer of ['express', 'hono']) {
-    const { pid, url } = await keep(startProgram(`peers/${peer}.mjs`, [stage.stub.url]));
+  if (withPermit2) {
+    const ledger = await keep(stage.ledger.beside('permit2'));
+    const gateway = paymentGateway({ ...stage, ledger }, true, dir, noLimits, '', 'permit2');
+    const { pid, url } = await keep(startTollbook(gateway));
+    const name = 'Tollbook, Permit2';
+    targets.push({ name, isPeer: false, pid, url, ledger, offersUrl: url, verifies: true, signed: true });
+  }
+  const peers = [['express'], ['hono'], ...(withPermit2 ? [['express', 'permit2']] : [])];
+  for (const [peer, ...method] of peers) {
+    const { pid, url } = await keep(startProgram(`peers/${peer}.mjs`, [stage.stub.url, ...method]));
     targets.push({
-      name: `@x402/${peer}`,
+      name: `@x402/${peer}${method.length > 0 ? ', Permit2' : ''}`,
       isPeer: true,
       pid,
       url,
@@ -54,13 +67,15 @@ export function paymentGateway(
   dir: string,
   limits = noLimits,
   tables = '',
+  transferMethod = 'eip3009',
 ): TollbookOptions {
   const quoteKeyFile = path.join(dir, 'quote-key');
   writeFileSync(quoteKeyFile, randomBytes(32).toString('hex'), { mode: 0o600 });
   const jobs = configText(stub.url, verify, limits, quoteKeyFile);
   return {
     databaseUrl: ledger.url,
-    configText: (port) => jobs(port) + tables,
+    configText: (port) =>
+      jobs(port).replace('eip712_name', `transfer_method = "${transferMethod}"\neip712_name`) + tables,
     readyPath: '/x402/ready',
     dir,
   };

@@ -3,13 +3,16 @@ import { ExactEvmScheme } from '@x402/evm/exact/server';
 import { pathOf, routeNames } from '../routes/terms.ts';
 import { terms } from '../terms.ts';
 
+/** EIP-3009 unless the command line names another transfer method. */
+const byMethod = process.argv[3] === undefined ? {} : { assetTransferMethod: process.argv[3] };
+
 /** What the x402 middlewares sell, for a price in the token, so that they convert nothing. */
 const offer = (description, extra = {}) => ({
   accepts: {
     scheme: 'exact',
     network: terms.network,
     payTo: terms.payTo,
-    price: { asset: terms.asset, amount: terms.amount, extra: { ...terms.eip712, ...extra } },
+    price: { asset: terms.asset, amount: terms.amount, extra: { ...terms.eip712, ...byMethod, ...extra } },
     maxTimeoutSeconds: terms.maxTimeoutSecs,
   },
   description,

@@ -22,11 +22,18 @@ const version = '1';
 const byPermit = { eip2612GasSponsoring: { info: { ...permit, version, description: 'of the offer' } } };
 const byTransaction = { erc20ApprovalGasSponsoring: { info: { ...approval, version } } };
 
+/** A payment that carries the approval of another one again. */
+const again = (extensions: object) => {
+  const signed = readSignedApproval({ ...extensions }, of);
+  return { extensions: signed && approvalExtensions(signed, of) } as never;
+};
+
+const requiredOf = (extensions: Readonly<Record<string, unknown>>) =>
+  gasSponsoringKeys.map((key) =>
+    (extensions[key] as { schema: { required: readonly string[] } }).schema.required.toSorted(),
+  );
+
 test('an approval that is passed on again is what the payer sent, as the SDK of facilitators reads it', () => {
-  const again = (extensions: object) => {
-    const signed = readSignedApproval({ ...extensions }, of);
-    return { extensions: signed && approvalExtensions(signed, of) } as never;
-  };
   const permitted = extractEip2612GasSponsoringInfo(again(byPermit));
   expect(permitted && validateEip2612GasSponsoringInfo(permitted)).toBe(true);
   expect(permitted).toEqual({ ...permit, version });
@@ -59,9 +66,5 @@ test('an offer asks for the fields that the SDK asks for', () => {
     ...declareEip2612GasSponsoringExtension(),
     ...declareErc20ApprovalGasSponsoringExtension(),
   };
-  const requiredOf = (extensions: Readonly<Record<string, unknown>>) =>
-    gasSponsoringKeys.map((key) =>
-      (extensions[key] as { schema: { required: readonly string[] } }).schema.required.toSorted(),
-    );
   expect(requiredOf(offeredApprovals(gasSponsoringKeys))).toEqual(requiredOf(declared));
 });
