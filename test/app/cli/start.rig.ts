@@ -118,7 +118,7 @@ describe('a running start', () => {
   test('sells paths of an API, which refuses requests that bypass the gateway', async () => {
     const { routes_url: routes } = devnet;
     expect(program.stdout()).toContain(`${routes}/weather/berlin`);
-    expect(await getJson(routes)).toEqual({ paths: ['/weather/CITY', '/forecast/CITY'] });
+    expect(await getJson(routes)).toEqual({ paths: ['/weather/CITY', '/forecast/CITY', '/history/CITY?days=N'] });
     const before = await earned(devnet);
     const paid = await tollbook(['pay', '/weather/berlin', '--dir', dir]);
     expect(paid.code).toBe(0);
@@ -128,6 +128,9 @@ describe('a running start', () => {
     const stream = await tollbook(['pay', `${routes}/forecast/berlin`]);
     expect(stream.stdout.match(/^data: \{"hour":/gm)).toHaveLength(4);
     expect(await earned(devnet)).toBe(before + 30_000n);
+    const history = await tollbook(['pay', '/history/berlin?days=3', '--scheme', 'upto', '--dir', dir]);
+    expect(history.stdout).toContain('{"city":"berlin","days":[{"ago":0,');
+    expect(await earned(devnet)).toBe(before + 36_000n);
     const unknown = await tollbook(['pay', `${routes}/nowhere`]);
     expect(unknown).toMatchObject({
       code: 2,
