@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { flowOf } from '../../../src/base/config/routes.ts';
 import { isPlainTarget, patternFault } from '../../../src/base/values/route-pattern.ts';
 import { priceIn } from '../../../src/base/values/amount.ts';
-import { minimal, networks, parse, runner, wrongs } from './support.ts';
+import { minimal, mistakesIn, networks, parse, runner, wrongs } from './support.ts';
 
 const variables = {
   RUNNER_TOKEN: 'a-runner-token-of-enough-characters',
@@ -11,6 +12,9 @@ const listener = (more = '') => `[route_listener]\nbind_address = "127.0.0.1:840
 const route = (index: number, more: string) =>
   `[[routes]]\nservice_id = 7\njob_index = ${index}\nupstream = "http://127.0.0.1:3000"\nprice = "0.01 USD"\n${more}\n`;
 const weather = route(0, 'path = "/weather/:city"');
+
+const metered = (more = '') => `${listener()}${route(0, `path = "/a"\ncharge_header = "x-price"\n${more}`)}`;
+const lineOf = (text: string, key: string) => text.split('\n').findIndex((line) => line.startsWith(key)) + 1;
 
 const config = (tables: string, top = '') =>
   `${minimal(top)}\n${networks}\n${tables}`.replace('symbol = "USDC"', 'symbol = "USDC"\npeg = "USD"');
@@ -80,6 +84,26 @@ describe('routes', () => {
     ],
   ])('%s are refused, and the mistake says where it is', async (_what, tables, said) => {
     expect((await wrongsOf(tables)).join('\n')).toContain(said);
+  });
+
+  it('that are charged by their answer are answered before they are settled, by any method, and need the RPC of each token', async () => {
+    const { config: read } = await parse(config(metered('methods = ["POST"]')), {}, variables);
+    const found = read.jobs?.routes?.all.get('7/0');
+    expect(found && [found.chargeHeader, flowOf(found, 'POST')]).toEqual(['x-price', 'authorization']);
+    expect(await wrongsOf(metered('flow = "authorization"'))).toEqual([]);
+
+    const upfront = config(metered('flow = "upfront"'));
+    expect(await mistakesIn(upfront, {}, variables)).toEqual([
+      `${lineOf(upfront, 'flow')} routes[0].flow: must be "authorization", or left out: charge_header is read first`,
+    ]);
+    const unread = config(metered()).replace(networks, '');
+    expect(await mistakesIn(unread, {}, variables)).toEqual([
+      `${lineOf(unread, 'charge_header')} routes[0].charge_header: needs an RPC of each accepted token's network: [[networks]] does not name eip155:8453`,
+    ]);
+    const noName = metered().replace('x-price', 'X-Price: USD');
+    expect((await wrongsOf(noName)).join('\n')).toContain(
+      'routes[0].charge_header: must be the name of a header',
+    );
   });
 
   it('priced in dollars need a token with a peg, and one priced in wei needs a rate', async () => {
