@@ -827,7 +827,7 @@ class Ledger:
 
     def recover(self, stream, data, version):
         # a nonce of Permit2 is unique for its payer, whatever the asset
-        asset = "" if data["transfer_method"] == "permit2" else data["asset"]
+        asset = "" if data["transfer_method"] in ("permit2", "upto") else data["asset"]
         fingerprint = "/".join([data["network"], data["transfer_method"], asset, data["payer"], data["payment_nonce"]])
         if version != 1 or "0x" + hashlib.sha256(fingerprint.encode()).hexdigest() != stream:
             raise Wrong("a recovered payment must be the first event of the stream named by its fingerprint")
