@@ -12,7 +12,7 @@ const priceHeader = 'x-price';
 
 /** What chat offers to those who sell it. */
 interface SellableChat {
-  /** What a request costs at most, in micros of a dollar. */
+  /** What a request costs at most, in units of 10^-18 dollars. */
   price(body: Buffer): bigint | Refused;
   make(order: SoldChat): Promise<SoldAnswer>;
 }
@@ -31,10 +31,10 @@ export function createChatSale(): ChatSale {
     connect: (sellable) => void (chat = sellable),
     price(body) {
       if (!chat) return { kind: 'unavailable', reason: 'chat_not_started' };
-      const micros = chat.price(body);
-      if (typeof micros !== 'bigint') return { kind: 'refused', why: messageOf(micros.error) };
-      // what is free is offered for the least that there is, and takes nothing
-      return { kind: 'price', price: { wei: (micros > 0n ? micros : 1n) * unitsPerMicro, inUsd: true } };
+      const units = chat.price(body);
+      return typeof units === 'bigint'
+        ? { kind: 'price', price: { wei: units, inUsd: true } }
+        : { kind: 'refused', why: messageOf(units.error) };
     },
     upstream: {
       async request({ body, signal, paid }): Promise<UpstreamAnswer> {

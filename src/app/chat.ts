@@ -74,7 +74,7 @@ export async function composeChat(
   const cutShort = new AbortController();
   const completions = createCompletions(current, cutShort.signal);
   parts.chatSale.connect({
-    price: (body) => priceSoldChat(context, body),
+    price: (body) => priceSoldChat(context, body, soldRoute(parts.config)?.modelPrices),
     make: (order) => makeSoldChat(context, order, cutShort.signal),
   });
   const loops: Loop[] = [];

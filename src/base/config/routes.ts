@@ -78,6 +78,13 @@ export const routeShape = {
     .describe(
       '`authorization`: the upstream answers, the payment is settled, the answer is given. `upfront`: the payment is settled first, as streams and long answers need. Default: `authorization` for GET and HEAD, otherwise `upfront`',
     ),
+  model_prices: z
+    .record(z.string(), priceUsd, 'must be a table of prices by model, as { "vendor/large" = "0.05 USD" }')
+    .optional()
+    .meta({ type: 'table of dollars by model' })
+    .describe(
+      'Of upstream `chat`: what a completion of each model costs by `exact`, whatever it uses, in place of `upto`. Other models are not sold then',
+    ),
   charge_header: matching(/^[a-z0-9-]{1,64}$/, 'must be the name of a header in lower case')
     .optional()
     .describe(
@@ -152,7 +159,9 @@ export async function readRoutes(root: RootTable, reading: Reading): Promise<Rou
         'must be "authorization", or left out: charge_header is read first',
       );
     if (all.has(jobKey(whole))) report.mistake(table.at, `repeats job ${jobKey(whole)} of another route`);
-    all.set(jobKey(whole), { ...whole, ...(isChat ? chatTerms : {}), tokens });
+    if (!isChat && whole.modelPrices !== undefined)
+      report.mistake([...table.at, 'model_prices'], 'is for upstream = "chat" alone');
+    all.set(jobKey(whole), { ...whole, ...(isChat ? chatTerms(whole) : {}), tokens });
   }
   checkOverlaps(tables, report);
   const free = readFree(listener?.free, tables, report);
@@ -181,8 +190,11 @@ function readListener(root: RootTable, isNeeded: boolean, report: Report) {
   return table.whole;
 }
 
-/** What a completion costs is known before it, at most, and after it. */
-const chatTerms = { priceUrl: chatUpstream, chargeHeader: 'x-price', flow: undefined } as const;
+/** What a completion costs is known before it, at most, and after it; or the operator has said it. */
+function chatTerms({ modelPrices }: Pick<ConfigOf<typeof routeShape>, 'modelPrices'>) {
+  const chargeHeader = modelPrices === undefined ? 'x-price' : undefined;
+  return { priceUrl: chatUpstream, chargeHeader, flow: 'authorization' } as const;
+}
 
 /** Where clients of OpenAI's API ask for completions. */
 export const completionsPath = '/v1/chat/completions';

@@ -204,8 +204,12 @@ async function admitPaid(
   );
 }
 
-/** What a request costs at most, in micros: 0 on a free model; the refusal of one that no payment changes. */
-export function boundOf(context: ChatContext, caller: Caller, body: Buffer): bigint | Refused {
+/** The model of a request, and what it costs at most, in micros: 0 if it is free; the refusal of one that no payment changes. */
+export function boundOf(
+  context: ChatContext,
+  caller: Caller,
+  body: Buffer,
+): { readonly kind: 'bound'; readonly model: string; readonly micros: bigint } | Refused {
   const request = readChatRequest(body);
   if ('invalid' in request) return refuse(request.invalid);
   const model = context.models.get(request.model);
@@ -213,7 +217,8 @@ export function boundOf(context: ChatContext, caller: Caller, body: Buffer): big
   const refused = checkRequest(request, model);
   if (refused) return refused;
   const priced = priceChat(request, model);
-  return priced ? priced.costOf(priced.requestedTokens) : 0n;
+  const micros = priced ? priced.costOf(priced.requestedTokens) : 0n;
+  return { kind: 'bound', model: model.name, micros };
 }
 
 /** The requested length if the request sets one; else the longest that the spend covers, 0 when it covers none. */

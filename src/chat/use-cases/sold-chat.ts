@@ -1,6 +1,7 @@
 import type { Address } from '../../base/values/primitives.ts';
 import { boundOf } from './admit-chat.ts';
-import type { ChatAnswer, Refused } from './answer.ts';
+import { openAiError } from '../../base/errors/openai-error.ts';
+import { type ChatAnswer, refuse, type Refused } from './answer.ts';
 import { completeChat, requestChat } from './complete-chat.ts';
 import type { ChatContext } from './context.ts';
 
@@ -20,9 +21,24 @@ export interface SoldAnswer {
   readonly costMicros: Promise<bigint>;
 }
 
-/** What a request costs at most, in micros of the currency; its refusal if no payment changes that. */
-export function priceSoldChat(context: ChatContext, body: Buffer): bigint | Refused {
-  return boundOf(context, { kind: 'anonymous', client: '' }, body);
+/** In units of 10^-18 dollars. */
+const unitsPerMicro = 10n ** 12n;
+
+/**
+ * What a request costs at most, or by the operator's prices for models, in units of 10^-18 dollars; its refusal if no payment changes that.
+ * What is free costs the least that there is, of which nothing is taken.
+ */
+export function priceSoldChat(
+  context: ChatContext,
+  body: Buffer,
+  modelPrices: Readonly<Record<string, bigint>> | undefined,
+): bigint | Refused {
+  const bound = boundOf(context, { kind: 'anonymous', client: '' }, body);
+  if (bound.kind === 'refused') return bound;
+  if (!modelPrices) return (bound.micros > 0n ? bound.micros : 1n) * unitsPerMicro;
+  const message = `Completions of ${bound.model} are not sold without an account. Nothing was charged.`;
+  const fixed = Object.hasOwn(modelPrices, bound.model) ? modelPrices[bound.model] : undefined;
+  return fixed ?? refuse(openAiError('insufficient_funds', { message }));
 }
 
 /** Makes a completion whose payment is on record. Its client may leave: it is read to its end all the same. */

@@ -118,7 +118,9 @@ describe('a running start', () => {
   test('sells paths of an API, which refuses requests that bypass the gateway', async () => {
     const { routes_url: routes } = devnet;
     expect(program.stdout()).toContain(`${routes}/weather/berlin`);
-    expect(await getJson(routes)).toEqual({ paths: ['/weather/CITY', '/forecast/CITY', '/history/CITY?days=N'] });
+    expect(await getJson(routes)).toEqual({
+      paths: ['/weather/CITY', '/forecast/CITY', '/history/CITY?days=N'],
+    });
     const before = await earned(devnet);
     const paid = await tollbook(['pay', '/weather/berlin', '--dir', dir]);
     expect(paid.code).toBe(0);

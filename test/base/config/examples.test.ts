@@ -54,6 +54,8 @@ describe('the configurations in config/', () => {
       ['2/0', { wei: 1_000_000_000_000_000n, inUsd: false }],
       ['3/0', { wei: 10_000_000_000_000_000n, inUsd: true }],
       ['3/1', { wei: 20_000_000_000_000_000n, inUsd: true }],
+      ['3/2', { wei: 60_000_000_000_000_000n, inUsd: true }],
+      ['3/3', { wei: 1_000_000_000_000_000_000n, inUsd: true }],
     ]);
     const registry = { netRpcUrl: 'http://127.0.0.1:8412', netContract: registryAddress };
     const delegated = { ...registry, authMode: 'delegated_caller_signature' };
@@ -66,6 +68,8 @@ describe('the configurations in config/', () => {
       ['2/0', { invocationMode: 'public_paid' }],
       ['3/0', { invocationMode: 'public_paid' }],
       ['3/1', { invocationMode: 'public_paid' }],
+      ['3/2', { invocationMode: 'public_paid' }],
+      ['3/3', { invocationMode: 'public_paid' }],
     ]);
     expect(config.chat).toMatchObject({
       upstreams: [{ name: 'devnet', baseUrl: 'http://127.0.0.1:8415/v1' }],

@@ -1,3 +1,4 @@
+import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { UptoEvmScheme } from '@x402/evm/upto/client';
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import OpenAI from 'openai';
@@ -36,13 +37,13 @@ price = "2 USD"
 timeout_ms = 20_000
 description = "Completions for callers without an account."`;
 
-async function start(model: Partial<ModelUpstreamOptions> = {}) {
+async function start(model: Partial<ModelUpstreamOptions> = {}, more = '') {
   const upstream = await startModelUpstream({ port: 0, ...model });
   whenOver(() => upstream.close());
   const gateway = await startRouteGateway({
     chain,
     upstream: '',
-    routes: sale,
+    routes: `${sale}\n${more}`,
     tables: oneModel(upstream.url),
     change: (text) => `features = ["x402", "chat"]\n${text}`,
   });
@@ -52,6 +53,15 @@ async function start(model: Partial<ModelUpstreamOptions> = {}) {
     (await gateway.get(`/x402/receipts/${digest}`)).json;
   return { gateway, database, model: upstream, expectSound, receiptOf };
 }
+
+/** It has no scheme but `exact`. */
+const exactFetch = wrapFetchWithPayment(
+  fetch,
+  x402Client.fromConfig({
+    schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(payer) }],
+    spendControls: false,
+  }),
+);
 
 const payingFetch = wrapFetchWithPayment(
   fetch,
@@ -183,6 +193,29 @@ describe('a completion for a caller without an account', () => {
     expect(taken).toBeLessThan(300n);
     await expectSound();
   });
+
+  test.each([false, true])(
+    'at a price for its model is paid by exact, as a stream: %s, and no other model is sold',
+    async (stream) => {
+      const { gateway, expectSound } = await start({}, 'model_prices = { "vendor/large" = "0.05 USD" }');
+      const before = await paidSoFar();
+      const response = await exactFetch(`${gateway.url}${path}`, {
+        method: 'POST',
+        body: JSON.stringify({ ...ask('hello there'), stream }),
+        headers: { 'content-type': 'application/json' },
+      });
+      const settled = decodePaymentResponseHeader(response.headers.get('payment-response') ?? '');
+      expect(settled).toMatchObject({ success: true, amount: '50000' });
+      expect(await response.text()).toContain(stream ? '[DONE]' : 'hello there');
+      expect(await paidSoFar()).toBe(before + 50_000n);
+      const other = await gateway.paid.post(path, {
+        body: JSON.stringify(ask('hello', freeModel)),
+        headers: { 'content-type': 'application/json' },
+      });
+      expect(other).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
+      await expectSound();
+    },
+  );
 
   test('is offered to a client that has used up what is free, and has refused many offers', async () => {
     const { gateway } = await start();
