@@ -16,7 +16,8 @@ import { setHead } from './route-answer.ts';
 import type { JobsContext } from '../use-cases/context.ts';
 import { type JobHead, openRequest } from '../use-cases/job-request.ts';
 import { payForJob } from '../use-cases/pay-job.ts';
-import type { AnswerClient, AnswerHead, RouteRefusal } from '../use-cases/routes/route-request.ts';
+import type { AnswerClient, AnswerHead } from '../use-cases/routes/answer-client.ts';
+import type { RouteRefusal } from '../use-cases/routes/route-request.ts';
 import { giveBack } from '../use-cases/routes/first-lease.ts';
 import { serveRoute } from '../use-cases/routes/serve-route.ts';
 import {

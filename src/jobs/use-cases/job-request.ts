@@ -7,7 +7,7 @@ import { sha256 } from '../../base/values/sha256.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { RouteConfig } from '../../base/config/config.ts';
 import type { Header } from '../rules/route-headers.ts';
-import type { AnswerClient, AnswerHead } from './routes/route-request.ts';
+import type { AnswerClient, AnswerHead } from './routes/answer-client.ts';
 import { addressBudgetKey, type Budget, type Charge } from '../../base/runtime/budget.ts';
 
 /** A request for a paid job as its headers show it, before its body is read. */

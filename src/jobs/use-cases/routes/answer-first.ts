@@ -26,9 +26,8 @@ import type { Job } from '../catalog.ts';
 import type { BoundRequest, RouteOfRequest } from '../job-request.ts';
 import { callHeaders, paidCall } from './call-headers.ts';
 import { type KeptBody, readKept, storeAnswer, sumOf } from './kept-answer.ts';
+import type { AnswerClient, AnswerHead } from './answer-client.ts';
 import {
-  type AnswerClient,
-  type AnswerHead,
   attemptSecs,
   graceSecs,
   type RoutePorts,

@@ -13,10 +13,9 @@ import { failureOf, readWithin, textOf, type UpstreamHead } from '../../peers/up
 import { answerHeaders, answerTrailers, storedContentType, writeHead } from '../../rules/route-headers.ts';
 import { callHeaders } from './call-headers.ts';
 import { isCharged } from '../../../base/config/routes.ts';
+import type { AnswerClient, AnswerHead } from './answer-client.ts';
 import {
   isAnsweredFirst,
-  type AnswerClient,
-  type AnswerHead,
   type RouteOutcome,
   type RoutePorts,
   type RouteRefusal,

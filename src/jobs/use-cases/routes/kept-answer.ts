@@ -5,7 +5,8 @@ import { putStoredResult, type StoredResult } from '../../../calls/store/result-
 import { createPartWriter, readWhole, ResultUnreadableError } from '../../../calls/use-cases/large-result.ts';
 import type { EventOf } from '../../../ledger/rules/event.ts';
 import { readHead, storedContentType } from '../../rules/route-headers.ts';
-import type { AnswerClient, AnswerHead, RouteOutcome, RoutePorts } from './route-request.ts';
+import type { AnswerClient, AnswerHead } from './answer-client.ts';
+import type { RouteOutcome, RoutePorts } from './route-request.ts';
 
 /** The body of an answer: in memory, or in the result store. */
 export type KeptBody =

@@ -5,7 +5,8 @@ import { readStream } from '../../../ledger/store/streams.ts';
 import { paidPayment, foldQuote } from '../../../payments/rules/quote-state.ts';
 import { fetchAnswer, noteDelivered } from './fetch-answer.ts';
 import { findKept, sendKept } from './kept-answer.ts';
-import { type AnswerClient, type RouteOutcome, type RoutePorts, type RouteRequest } from './route-request.ts';
+import type { AnswerClient } from './answer-client.ts';
+import { type RouteOutcome, type RoutePorts, type RouteRequest } from './route-request.ts';
 
 /** How long a request waits for another one of the same payment. */
 const longestWaitMs = 30_000;
