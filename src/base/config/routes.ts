@@ -197,7 +197,7 @@ function chatTerms({ modelPrices }: Pick<ConfigOf<typeof routeShape>, 'modelPric
 }
 
 /** Where clients of OpenAI's API ask for completions. */
-export const completionsPath = '/v1/chat/completions';
+const completionsPath = '/v1/chat/completions';
 
 function checkChat(
   at: Path,
