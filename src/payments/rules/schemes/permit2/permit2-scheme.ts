@@ -1,4 +1,3 @@
-import { hexToBytes } from 'viem/utils';
 import { z } from 'zod';
 import { type Address, type Hex, parseAddress } from '../../../../base/values/primitives.ts';
 import { readSignatureForm } from '../../../../base/values/wrapped-signature.ts';
@@ -42,7 +41,7 @@ export interface Permit2Variant {
   /** Whether the witness names the only account that may submit the transfer. */
   readonly namesSubmitter: boolean;
   /** What the payer signs (EIP-712). */
-  readonly digest: (payment: SchemePayment) => Hex;
+  readonly digest: (payment: SchemePayment) => Uint8Array;
   /** The reasons that facilitators give before they broadcast, and never after, besides those of all variants. */
   readonly ownReasonsBeforeBroadcast: readonly string[];
 }
@@ -217,7 +216,7 @@ export function createPermit2Scheme(variant: Permit2Variant) {
     parse: (payload) => parsePayload(variant, payload),
     readTerms: (payload: Permit2Payload) => readTerms(variant, payload),
     check: (payload: Permit2Payload, offer, window) => checkPayload(variant, payload, offer, window),
-    digest: (payment) => hexToBytes(variant.digest(payment)),
+    digest: variant.digest,
     offerExtraV1: () => undefined,
     offerExtraV2: ({ eip712Name, eip712Version, submitter }) => ({
       name: eip712Name,

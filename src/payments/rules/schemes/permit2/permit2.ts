@@ -1,4 +1,4 @@
-import { hashTypedData } from 'viem/utils';
+import { permitDigestFor, toMember, validAfterMember } from './permit-digest.ts';
 import { createPermit2Scheme } from './permit2-scheme.ts';
 import { exactProxyAddress, type PermitTerms, permitTypedData } from './signature-transfer.ts';
 
@@ -21,6 +21,6 @@ export const permit2 = createPermit2Scheme({
   x402Scheme: 'exact',
   proxyAddress: exactProxyAddress,
   namesSubmitter: false,
-  digest: (payment) => hashTypedData(permit2TypedData(payment)),
+  digest: permitDigestFor(exactProxyAddress, [toMember, validAfterMember]),
   ownReasonsBeforeBroadcast: [],
 });

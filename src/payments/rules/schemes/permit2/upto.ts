@@ -1,4 +1,4 @@
-import { hashTypedData } from 'viem/utils';
+import { facilitatorMember, permitDigestFor, toMember, validAfterMember } from './permit-digest.ts';
 import { zeroAddress } from '../../quote.ts';
 import { createPermit2Scheme } from './permit2-scheme.ts';
 import { type PermitTerms, permitTypedData, uptoProxyAddress } from './signature-transfer.ts';
@@ -23,7 +23,7 @@ export const upto = createPermit2Scheme({
   x402Scheme: 'upto',
   proxyAddress: uptoProxyAddress,
   namesSubmitter: true,
-  digest: (payment) => hashTypedData(uptoTypedData(payment)),
+  digest: permitDigestFor(uptoProxyAddress, [toMember, facilitatorMember, validAfterMember]),
   ownReasonsBeforeBroadcast: [
     'invalid_upto_evm_network_mismatch',
     'invalid_upto_evm_payload_settlement_exceeds_amount',
