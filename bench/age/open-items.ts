@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { recordAttempt } from '../../src/calls/use-cases/record-attempt.ts';
 import { createFailureRuns } from '../../src/calls/use-cases/failure-runs.ts';
 import { leaseCalls } from '../../src/calls/store/calls.ts';
@@ -27,20 +28,23 @@ export function startOf(n: number): { readonly start: LaneCommand; settle(callId
   )
     throw new Error('another order of events');
   const { service_id: serviceId, job_index: jobIndex } = quote.data;
-  const { binding, body_sha256: bodySha256, payment: signed } = started.data;
+  const bytes = Buffer.from(`{"order":${n}}`);
+  const bodySha256 = `0x${createHash('sha256').update(bytes).digest('hex')}`;
+  const starts = { ...started, data: { ...started.data, body_sha256: bodySha256, body_bytes: bytes.length } };
+  const { binding, payment: signed } = started.data;
   const payment = paymentFromData(signed);
   const { transaction, log_index: logIndex = 0, payment_nonce: nonce } = settled.data;
   const start: LaneCommand = {
     stream,
     expect: 0,
-    events: [quote, verified, started],
+    events: [quote, verified, starts],
     claims: [paymentClaim(payment, binding)],
     call: {
       op: 'add',
       serviceId,
       jobIndex,
       bodyId: orderedUuid(),
-      body: { contentType: 'application/json', bytes: Buffer.from(`{"order":${n}}`) },
+      body: { contentType: 'application/json', bytes },
       network: signed.network,
       asset: signed.asset,
       symbol: signed.symbol,

@@ -180,6 +180,7 @@ export function operationsFor(limitSecs: number): readonly Operation[] {
       ],
       { times: 1, limitSecs },
     ),
+    command('`verify`', () => ['verify'], { times: 1, limitSecs }),
   ];
 }
 
