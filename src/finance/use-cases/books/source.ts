@@ -49,11 +49,6 @@ export function openFileSource(file: string, nowMs: number, exportedAtMs = -Infi
     nowMs,
     pool: undefined,
     isCompleteTo: (toMs) => toMs <= exportedAtMs,
-    leaves: () =>
-      leavesInFile(
-        file,
-        () =>
-          new ExportError(`${file} ends in the middle of a line: it is truncated. Export the ledger again`),
-      ),
+    leaves: () => leavesInFile(file),
   };
 }

@@ -67,8 +67,6 @@ export function ledgerInFile(
   verifier: NoteVerifier | undefined,
   asked: number | undefined,
 ): LedgerSource {
-  const truncated = (): Error =>
-    new ReconcileError('ledger_unreadable', `${file} ends in the middle of a line: it is truncated`);
   const opened = checkpoints.map((given) => ({ given, size: sizeOf(given, verifier) }));
   const newest = opened.toSorted((a, b) => b.size - a.size);
   const chosen = asked === undefined ? newest[0] : newest.find(({ size }) => size === asked);
@@ -79,7 +77,7 @@ export function ledgerInFile(
     checkpoint: chosen?.given,
     verifier,
     async *leaves() {
-      for await (const leaves of leavesInFile(file, truncated)) yield* leaves;
+      for await (const leaves of leavesInFile(file)) yield* leaves;
     },
   };
   return { size: ledger.size, open: (period) => WholeLedger.open(ledger, period) };
