@@ -78,6 +78,11 @@ export async function findStreamOfCall(pool: pg.Pool, callId: number): Promise<s
 
 export type CallDetails = NonNullable<Awaited<ReturnType<typeof findCallDetails>>>;
 
+/** When a waiting call is tried, if that is in the future. */
+export function nextAttemptAt({ status, dueAt }: Pick<CallDetails, 'status' | 'dueAt'>): Date | undefined {
+  return status === 'ready' && dueAt.getTime() > Date.now() ? dueAt : undefined;
+}
+
 /** What the outbox says of a call; undefined for one that is not in the outbox any more: it was completed, or given up. */
 export async function findCallDetails(pool: pg.Pool, callId: number) {
   return queriesOn(pool)

@@ -58,6 +58,9 @@ test('an operator reads on the overview and the payment what its payer wrote, as
     formsIn((await browser.get(`/console/payments/${digest}`)).text).find(({ action }) =>
       action.endsWith(end),
     );
+  expect((await ada.get(page)).text).toMatch(
+    /data-story>.*: 1 attempt failed \(status 500\), and the next is on .*The payer asks for the money back.*Next attempt</s,
+  );
   const grant = await formOf(ada, first, '/grant-refund');
   const viewer = browserOf(site, await signInOperator(site, { name: 'vic', role: 'viewer' }));
   expect(await formOf(viewer, first, '/grant-refund')).toBeUndefined();
@@ -95,12 +98,18 @@ test('an operator reads on the overview and the payment what its payer wrote, as
   expect(acted).toContainEqual(['decline_refund', 'ada']);
 });
 
-test('a receipt shows that its payer asked for its money and what was decided, and the words of both only to who has its token', async () => {
+test('a receipt says first what became of a request for its money, shows the words of both only to who has its token, and asks for no token before there is a result', async () => {
   const { site, digests, tokens } = await startWithRequests(1);
   const path = `/jobs/receipts/${digests[0]}`;
   const [payer, another] = [site.browser(), site.browser('203.0.113.9')];
   const form = { action: '/jobs/receipts' };
-  await sendForm(payer, path, { token: tokens[0]! }, form);
+  expect((await another.get(path)).text).not.toContain('name="token"');
+  await sendForm(payer, '/jobs/receipts', { digest: digests[0]!, token: tokens[0]! }, form);
+  const headOf = async (browser: typeof payer) => /<h1>.*?<\/p>/s.exec((await browser.get(path)).text)?.[0];
+  for (const browser of [payer, another])
+    expect(await headOf(browser)).toMatch(
+      /Refund asked for, not decided yet.*One attempt failed, and the next is on /s,
+    );
   const noticeFor = async (browser: typeof payer) =>
     /<b>(?:You|The payer) asked for (?:your|the) money back<\/b>.*?<\/div>/s.exec(
       (await browser.get(path)).text,
@@ -113,6 +122,7 @@ test('a receipt shows that its payer asked for its money and what was decided, a
     { ...ada, kind: 'decline', why: 'It is tried again' },
   );
   expect(await noticeFor(payer)).toMatch(/The operator declined.*It is tried again/s);
+  expect(await headOf(another)).toMatch(/Refund declined.*One attempt failed/s);
   const shown = await noticeFor(another);
   expect(shown).toContain('The operator declined');
   expect(shown).not.toMatch(/It never came|tried again/);
@@ -129,4 +139,5 @@ test.skipIf(!hasBrowser)('a refund is granted on the page of its payment', async
   await page.getByRole('button', { name: /^Press again/ }).click();
   await page.getByText('The refund is granted: it is due.').waitFor();
   expect(await page.getByRole('link', { name: 'Refund the payer' }).count()).toBe(1);
+  await tour.open(`/jobs/receipts/${digests[0]}`, 'jobs-receipt-refund-granted');
 });

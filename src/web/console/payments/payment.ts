@@ -6,7 +6,7 @@ import {
   readPaymentHistory,
   type PaymentHistory,
 } from '../../../audit/use-cases/projections/payment-history.ts';
-import { type CallDetails, findCallDetails } from '../../../payments/store/payment-search.ts';
+import { type CallDetails, findCallDetails, nextAttemptAt } from '../../../payments/store/payment-search.ts';
 import { sectionView } from '../layout.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import { copyButton, factList, shortId, time } from '../../pages/elements.ts';
@@ -41,7 +41,7 @@ async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View
   const quote = foldQuote(events);
   const callId = callIdOf(quote);
   const call = callId === undefined ? undefined : await findCallDetails(site.ledger.pool, callId);
-  const body = html`${story(quote, history.state, events)} ${await requestSection(visit, digest, quote)}
+  const body = html`${story(quote, history.state, events, call)} ${await requestSection(visit, digest, quote)}
     ${await actionForms(visit, { digest, payment: quote.payment, call })}
     <div class="grid pair">${moneyOf(quote, digest)} ${callSection(visit, quote, call)}</div>
     <section class="sheet" data-rows>
@@ -85,10 +85,11 @@ function moneyOf({ payment: state }: QuoteState, digest: string): Html {
   </section>`;
 }
 
-const dueLabels: Readonly<Record<string, string>> = {
-  dead: 'Not delivered since',
-  leased: 'With its runner until',
-};
+function dueLabel(call: CallDetails): string {
+  if (call.status === 'dead') return 'Not delivered since';
+  if (call.status === 'leased') return 'With its runner until';
+  return nextAttemptAt(call) ? 'Next attempt' : 'Due since';
+}
 
 function callSection({ site }: OperatorVisit, quote: QuoteState, call: CallDetails | undefined): Html {
   const callId = callIdOf(quote);
@@ -100,7 +101,7 @@ function callSection({ site }: OperatorVisit, quote: QuoteState, call: CallDetai
       call
         ? factList([
             bought,
-            [dueLabels[call.status] ?? 'Due since', time(call.dueAt)],
+            [dueLabel(call), time(call.dueAt)],
             ['Attempts', call.attempt],
             ['Runner', call.runner ?? undefined],
             // the runner's words begin with it

@@ -1,7 +1,9 @@
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
 import type { PaymentState, QuoteState, ReceiptState } from '../../../payments/rules/quote-state.ts';
-import { refundReason, remainingAtoms } from '../../../payments/rules/refund.ts';
+import { refundReason, refundRequestState, remainingAtoms } from '../../../payments/rules/refund.ts';
+import { type CallDetails, nextAttemptAt } from '../../../payments/store/payment-search.ts';
 import { html, type Html } from '../../../base/values/html.ts';
+import { failedAttempts } from '../../pages/jobs/receipt-steps.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import { time } from '../../pages/elements.ts';
 import type { Tone } from '../../pages/notices.ts';
@@ -14,11 +16,19 @@ interface Told {
 }
 
 /** What happened to a quote and its payment, in one sentence: whether it was paid, whether it was delivered, and what is owed. */
-export function story(quote: QuoteState, state: ReceiptState, events: readonly RecordedEvent[]): Html {
+export function story(
+  quote: QuoteState,
+  state: ReceiptState,
+  events: readonly RecordedEvent[],
+  call: CallDetails | undefined,
+): Html {
   const { tone, text } = quote.payment
-    ? ofPayment(quote.payment, events)
+    ? ofPayment(quote.payment, events, call)
     : { tone: 'plain' as const, text: unpaid(quote, state) };
-  return html`<p class="notice ${tone}" data-story>${text}</p>`;
+  const isAsked = quote.payment !== undefined && refundRequestState(quote.payment) === 'open';
+  return html`<p class="notice ${isAsked ? 'warn' : tone}" data-story>
+    ${text} ${isAsked && 'The payer asks for the money back: the request below waits for a decision.'}
+  </p>`;
 }
 
 function unpaid({ quote }: QuoteState, state: ReceiptState): Html {
@@ -33,7 +43,11 @@ function unpaid({ quote }: QuoteState, state: ReceiptState): Html {
   }
 }
 
-function ofPayment(payment: PaymentState, events: readonly RecordedEvent[]): Told {
+function ofPayment(
+  payment: PaymentState,
+  events: readonly RecordedEvent[],
+  outboxCall: CallDetails | undefined,
+): Told {
   const { status, startedAt, reason } = payment;
   const { amount, network } = payment.payment;
   const sum = html`${money(payment, BigInt(amount))} on ${networkName(network)}`;
@@ -59,7 +73,7 @@ function ofPayment(payment: PaymentState, events: readonly RecordedEvent[]): Tol
     case 'settlement_failed':
       return { tone: 'bad', text: html`Not paid: the payment of ${sum} failed${why}, ${begun}.` };
     case 'settled':
-      return settled(payment, paidText(sum, events), events);
+      return settled(payment, paidText(sum, events), events, outboxCall);
   }
 }
 
@@ -71,10 +85,15 @@ function paidText(sum: Html, events: readonly RecordedEvent[]): Html {
     : html`Paid ${sum} on ${at}`;
 }
 
-function settled(payment: PaymentState, paid: Html, events: readonly RecordedEvent[]): Told {
+function settled(
+  payment: PaymentState,
+  paid: Html,
+  events: readonly RecordedEvent[],
+  outboxCall: CallDetails | undefined,
+): Told {
   const { call, refunding, refunds } = payment;
   const due = refundReason(payment);
-  if (due === undefined && !payment.isRefunded) return delivery(payment, paid, events);
+  if (due === undefined && !payment.isRefunded) return delivery(payment, paid, events, outboxCall);
   const isDelivered = call?.status === 'completed';
   const what = isDelivered ? 'delivered' : call ? 'not delivered' : 'no call was made';
   if (due === undefined) {
@@ -94,10 +113,21 @@ function delivery(
   { call, startedAt, refunds }: PaymentState,
   paid: Html,
   events: readonly RecordedEvent[],
+  outboxCall: CallDetails | undefined,
 ): Told {
+  const failures = failedAttempts(events).length;
+  const nextAt = outboxCall && nextAttemptAt(outboxCall);
   const last = (type: RecordedEvent['type']): RecordedEvent | undefined =>
     events.findLast((event) => event.type === type);
   const part = refunds.length > 0 && ', and refunded in part';
+  if (failures > 0 && nextAt) {
+    const why = outboxCall.reason === null ? '' : ` (${outboxCall.reason.replaceAll('_', ' ')})`;
+    const many = failures === 1 ? '1 attempt' : `${failures} attempts`;
+    return {
+      tone: 'warn',
+      text: html`${paid}${part}: ${many} failed${why}, and the next is on ${time(nextAt)}.`,
+    };
+  }
   switch (call?.status) {
     case 'completed': {
       const at = last('completed')?.at;

@@ -98,8 +98,8 @@ function keepOrder(one) {
   } catch {}
 }
 
-/** Looks until the state of a call has changed, then at the page anew. */
-async function follow({ dataset: { follow: digest, state, open } }) {
+/** Looks until something has happened to a call, then at the page anew. */
+async function follow({ dataset: { follow: digest, events, open } }) {
   if (open === '') return;
   for (let pauseMs = followMs; ;) {
     await pause(pauseMs);
@@ -107,7 +107,7 @@ async function follow({ dataset: { follow: digest, state, open } }) {
     try {
       const answer = await fetch(`/x402/receipts/${digest}`, { cache: 'no-store' });
       const receipt = await answer.json();
-      if (answer.ok && receipt.state !== state) return location.reload();
+      if (answer.ok && receipt.events.length > Number(events)) return location.reload();
       pauseMs = followMs;
     } catch {
       pauseMs = Math.min(2 * pauseMs, longestPauseMs);

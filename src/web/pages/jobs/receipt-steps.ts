@@ -11,6 +11,8 @@ export interface Standing {
   readonly headline: string;
   readonly tone: Tone;
   readonly text: string;
+  /** What its payer can expect, unless the payer has asked for the money back. */
+  readonly outlook?: string;
   /** The finished steps. */
   readonly done: number;
   readonly isFailed?: boolean;
@@ -20,8 +22,8 @@ export interface Standing {
 
 const labels = ['Paid', 'Queued', 'Running', 'Done'];
 
-const mayClose =
-  'You need do nothing, and may close this page: this receipt shows the result once it is there.';
+const outlook =
+  'This receipt shows the result to its payer once it is there, and this page may be closed until then.';
 
 const standings: Readonly<Record<State, Standing>> = {
   quoted: {
@@ -45,12 +47,12 @@ const standings: Readonly<Record<State, Standing>> = {
     text: 'The caller was refused before the payment was sent.',
     done: 0,
   },
-  authorized: open('paying', 'Your payment is being checked', 'Nothing was charged so far.', 0),
-  settling: open('paying', 'Your payment is on its way', 'The payment is being settled.', 0),
+  authorized: open('paying', 'The payment is being checked', 'Nothing was charged so far.', 0),
+  settling: open('paying', 'The payment is on its way', 'It is being settled.', 0),
   settlement_unknown: {
     ...open(
       'unknown',
-      'It is not known yet whether you paid',
+      'It is not known yet whether it was paid',
       'Do not pay again: the gateway asks the chain whether the payment was made.',
       0,
     ),
@@ -60,7 +62,7 @@ const standings: Readonly<Record<State, Standing>> = {
     label: 'failed',
     headline: 'The payment failed',
     tone: 'bad',
-    text: 'Nothing was paid so far. Until your authorization of the payment ends it may still be made: then the job is done after all, or you are paid back.',
+    text: 'Nothing was paid so far. Until its authorization ends the payment may still be made: then the job is done after all, or the money is paid back.',
     done: 0,
     isFailed: true,
   },
@@ -68,23 +70,23 @@ const standings: Readonly<Record<State, Standing>> = {
     label: 'refund due',
     headline: 'Paid, without a result',
     tone: 'warn',
-    text: 'The chain has your payment, and nothing was done for it. The operator pays it back.',
+    text: 'The chain has the payment, and nothing was done for it.',
+    outlook: 'The operator pays it back.',
     done: 1,
     isFailed: true,
   },
-  enqueued: open(
-    'queued',
-    'Paid, and waiting',
-    `Your payment is settled, and the job waits for its turn. ${mayClose}`,
-    1,
-  ),
-  delivered: open('running', 'Paid, and running', `The job is being done. ${mayClose}`, 2),
+  enqueued: {
+    ...open('queued', 'Paid, and waiting', 'The payment is settled, and the job waits for its turn.', 1),
+    outlook,
+  },
+  delivered: { ...open('running', 'Paid, and running', 'The job is being done.', 2), outlook },
   completed: { label: 'done', headline: 'It worked', tone: 'good', text: 'The job is done.', done: 4 },
   dead_lettered: {
     label: 'not delivered',
     headline: 'Paid, without a result',
     tone: 'bad',
-    text: 'The job could not be done. You need do nothing: the operator runs it again or pays you back, and this receipt shows it.',
+    text: 'The job could not be done.',
+    outlook: 'The operator runs it again or pays the money back, and this receipt shows it.',
     done: 2,
     isFailed: true,
   },
@@ -121,6 +123,12 @@ export function stepList({ done, isFailed = false, isOpen = false }: Standing): 
 }
 
 const words = { done: 'done', failed: 'failed', active: 'under way', open: '' } as const;
+
+/** The failed attempts since the call was last put into the queue by an operator. */
+export function failedAttempts<E extends { readonly type: string }>(events: readonly E[]): readonly E[] {
+  const from = events.findLastIndex(({ type }) => type === 'operator_requeued') + 1;
+  return events.slice(from).filter(({ type }) => type === 'delivery_failed');
+}
 
 /** Events of a receipt, for a person. */
 const eventTexts: Readonly<Record<string, string>> = {

@@ -7,9 +7,10 @@ import { findJob } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { readReceipt } from '../../../jobs/use-cases/receipt.ts';
 import { findResult } from '../../../calls/use-cases/result-file.ts';
+import { findCallDetails, nextAttemptAt } from '../../../payments/store/payment-search.ts';
 import { isReceiptToken } from '../../../payments/use-cases/receipt-keys.ts';
 import { networkName, walletNetworks } from '../known-networks.ts';
-import { exactTime, factList, field, form, shortId, time } from '../elements.ts';
+import { count, exactTime, factList, field, form, shortId, time } from '../elements.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, View, Visit } from '../visit.ts';
@@ -17,8 +18,8 @@ import { jobName, jobPath } from './catalogue.ts';
 import { openedReceipts, withReceipt } from './opened-receipts.ts';
 import { hasPaid, ownWallets } from './paid-calls.ts';
 import { proofView } from './proof-view.ts';
-import { eventText, standingOf, stepList } from './receipt-steps.ts';
-import { refundNotice } from './refund-notice.ts';
+import { eventText, failedAttempts, standingOf, stepList } from './receipt-steps.ts';
+import { refundHeadline, refundNotice } from './refund-notice.ts';
 import { resultView } from './result-view.ts';
 import { tokenAmount } from './token-amount.ts';
 
@@ -30,7 +31,7 @@ export function receiptPages(pages: Pages, current: () => JobsContext): void {
     const found = await findReceipt(visit, context);
     const receipt = found && (await readProvenReceipt(context, visit.site.log, found.digest, found.isOpened));
     return receipt
-      ? receiptView(visit, context, receipt, found.isOpened)
+      ? receiptView(visit, context, receipt, { ...found, attempts: await readAttempts(context, receipt) })
       : notFound('receipt', ['/jobs/receipts', 'Receipts']);
   });
 
@@ -79,15 +80,54 @@ async function findReceipt(visit: Visit, context: JobsContext): Promise<Found | 
   return reading && { digest, isOpened: hasPaid(await ownWallets(visit), reading.receipt) };
 }
 
-function receiptView(visit: Visit, context: JobsContext, receipt: Receipt, isOpened: boolean): View {
-  const { quote_digest: digest, state, events } = receipt;
+interface Attempts {
+  readonly failed: number;
+  /** When the next one begins, if that is in the future. */
+  readonly nextAt: Date | undefined;
+}
+
+/** Those that failed of a job that is still tried; undefined if there is none. */
+async function readAttempts({ pool }: JobsContext, receipt: Receipt): Promise<Attempts | undefined> {
+  const { state, events, call_id: callId } = receipt;
+  const failed = failedAttempts(events).length;
+  if (failed === 0 || callId === undefined || (state !== 'enqueued' && state !== 'delivered'))
+    return undefined;
+  const call = await findCallDetails(pool, callId);
+  return { failed, nextAt: call && nextAttemptAt(call) };
+}
+
+function attemptsText({ failed, nextAt }: Attempts): Html {
+  const many = failed === 1 ? 'One attempt' : html`${count(failed)} attempts`;
+  return html`${many} failed${nextAt && html`, and the next is on ${time(nextAt)}`}.`;
+}
+
+function receiptView(
+  visit: Visit,
+  context: JobsContext,
+  receipt: Receipt,
+  { isOpened, attempts }: Found & { readonly attempts: Attempts | undefined },
+): View {
+  const { quote_digest: digest, state, events, refund_request: request } = receipt;
   const standing = standingOf(state);
-  const { label, headline, text, isOpen = false } = standing;
+  const { label, text, outlook, isOpen = false } = standing;
+  const ifDoneFirst =
+    isOpen && request?.state === 'open' && 'If the job is done first, nothing is paid back.';
+  const waits = attempts?.nextAt !== undefined;
+  const headline = refundHeadline(receipt) ?? (waits ? 'Paid, not done yet' : standing.headline);
   const body = html`<p><a href="/jobs">Jobs</a> / <a href="/jobs/receipts">Receipts</a></p>
-    <section class="sheet" data-follow="${digest}" data-state="${state}" data-open="${isOpen ? 'yes' : ''}">
+    <section
+      class="sheet"
+      data-follow="${digest}"
+      data-events="${events.length}"
+      data-open="${isOpen ? 'yes' : ''}"
+    >
       <h1>${headline}</h1>
-      <p>${text}${isOpened && state === 'completed' && ' Its result is below, and nothing is left to do.'}</p>
-      ${state !== 'completed' && stepList(standing)} ${refundNotice(receipt, isOpened)}
+      <p>
+        ${!waits && text} ${attempts && attemptsText(attempts)}
+        ${(!request || request.state === 'declined') && outlook} ${ifDoneFirst}
+        ${isOpened && state === 'completed' && 'Its result is below, and nothing is left to do.'}
+      </p>
+      ${refundNotice(receipt, isOpened)} ${state !== 'completed' && stepList(standing)}
       ${isOpen && html`<p><a class="button plain" href="?">Look again</a></p>`}
       ${resultPart(visit, receipt, isOpened)}
     </section>
@@ -145,8 +185,7 @@ function transaction(
 
 function resultPart(visit: Visit, receipt: Receipt, isOpened: boolean): Html | undefined {
   const { quote_digest: digest, state } = receipt;
-  if (isOpened && state !== 'completed') return undefined;
-  if (!isOpened && receipt.paid !== true) return undefined;
+  if (state !== 'completed') return undefined;
   return html`<h2>Result</h2>
     ${isOpened ? resultView(receipt, `${receiptPath(digest)}/result`) : openForm(visit, digest)}`;
 }
