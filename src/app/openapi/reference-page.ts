@@ -225,7 +225,7 @@ function operationSection(document: ReferenceDocument, route: Route): Html {
         <ul class="members">
           ${parameters.map(
             ({ name, in: place, schema, required, description = schema.description }) =>
-              html`<li>
+              html`<li id="${route.operationId}-${name}">
                 <code>${name}</code>
                 <span class="muted">${place}, ${typeText(schema)}${required !== true && ', optional'}</span
                 >${described(description)}${membersList(schema)}

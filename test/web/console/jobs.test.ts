@@ -54,7 +54,7 @@ test('what a reload would sell otherwise is shown before it, and what it did aft
   const preview = (await ada.get(page)).text;
   expect(preview).toContain('A reload would change these prices');
   expect(preview.replaceAll(/<[^>]*>|\s+/g, ' ')).toMatch(
-    /Any JSON +1\/6 +public paid at 1\.5 USD +public paid at 2\.25 USD/,
+    /Any JSON +1\/6 +to anyone at 1\.5 USD +to anyone at 2\.25 USD/,
   );
   file = () => testConfig({ ...site.options, change: (text) => text.replace('6 = "1.5 USD"', '6 = "dear"') });
   expect((await ada.get(page)).text).toContain('(1 mistake): a reload would be refused');
@@ -63,8 +63,8 @@ test('what a reload would sell otherwise is shown before it, and what it did aft
     await testConfig({ ...site.options, jobs: '[job_prices.1]\n0 = "0.000000000000000005 USD"' }),
   );
   const { text } = await ada.get(page);
-  expect(text).toContain('disabled at 5 wei → disabled at 0.000000000000000005 USD');
-  expect(text).toContain('1/1: public paid at 1 wei');
+  expect(text).toContain('not sold, at 5 wei → not sold, at 0.000000000000000005 USD');
+  expect(text).toContain('1/1: to anyone at 1 wei');
   expect(text).toContain('→ no price');
   expect(text).toContain('→ disabled at 0.000000000000000005');
 });

@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { hasPaid } from '../../../src/web/pages/jobs/paid-calls.ts';
 import { listLatestPayments } from '../../../src/ledger/store/payments.ts';
 import { hasBrowser, useBrowser } from '../../support/browser.ts';
@@ -14,6 +16,7 @@ import { openTab, postForm } from '../../support/site.ts';
 import { fundedWallet } from '../../support/top-up.ts';
 import { startTour } from '../../support/tour.ts';
 import { injectWallet } from '../../support/wallet.ts';
+import { devnetKeys } from '../../../src/devnet/accounts.ts';
 import { payForOneJob } from '../../../src/devnet/client.ts';
 import { eventually } from '../../support/wait.ts';
 
@@ -111,6 +114,32 @@ test('the programs of an order send its very input, one without paying, one with
   const paid = await run(process.execPath, ['--input-type=module', '-e', script], { cwd: root, env });
   expect(paid.stdout).toMatch(/^202 http\S+\/x402\/receipts\/0x[0-9a-f]{64} [\w-]{43}\n$/);
   expect(await chain.balance(payer)).toBe(99_999_999n);
+  await eventually(() => expect(site.runner.deliveries.map((one) => one.body.toString())).toEqual([body]));
+});
+
+test('the program of a job for callers who sign buys it for a permitted caller, with any input', async () => {
+  const site = await startJobsSite(chain, echo);
+  const { key } = await fundedWallet(chain);
+  const body = 'any bytes \u00ff';
+  const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-input-'));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  const file = path.join(dir, 'input');
+  writeFileSync(file, body);
+  const [curl = '', script = ''] = programsOn((await site.browser().get('/jobs/1/4')).text);
+  const { stdout: offer } = await run('bash', ['-c', curl], { cwd: dir });
+  expect(offer).toMatch(/^HTTP\/1\.1 402 /);
+  const program = script.replace("'input'", JSON.stringify(file));
+  const callers = [devnetKeys.refusedCaller, devnetKeys.permittedCaller];
+  const statuses = [];
+  for (const caller of callers) {
+    const env = { ...childEnvironment(), WALLET_KEY: key, CALLER_KEY: caller };
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', program], {
+      cwd: root,
+      env,
+    });
+    statuses.push(stdout.split(' ')[0]);
+  }
+  expect(statuses).toEqual(['403', '202']);
   await eventually(() => expect(site.runner.deliveries.map((one) => one.body.toString())).toEqual([body]));
 });
 

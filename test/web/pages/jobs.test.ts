@@ -242,7 +242,7 @@ describe.skipIf(!hasBrowser)('a result', () => {
     const buyer = await openBuyer(site);
     await order(buyer.page, 'impossible');
     await payButton(buyer.page).click();
-    await buyer.page.getByText('the operator runs it again or pays you back').waitFor();
+    await buyer.page.getByText('The operator runs it again or pays the money back').waitFor();
     await buyer.tour.look('jobs-dead-letter');
     expect(site.runner.deliveries).toHaveLength(1);
   });

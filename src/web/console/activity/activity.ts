@@ -28,14 +28,14 @@ async function activityView({ site, query }: OperatorVisit): Promise<View> {
     { label: 'When', cell: ({ at }) => time(new Date(at)) },
     { label: 'Who', cell: (event) => whoOf(event) },
     { label: 'What', cell: (event) => whatOf(event) },
-    { label: 'Of what', cell: (event) => subjectOf(site, event) },
+    { label: 'On', cell: (event) => subjectOf(site, event) },
     { label: 'Event', isNumber: true, cell: ({ seq }) => seq },
   ];
   const body = html`${before === undefined ? latestNotice(shown) : earlierNotice(shown)}
   ${
     shown.length === 0
       ? empty('Nothing yet', 'Each action in the console is recorded here with who did it.')
-      : tableSheet('Actions', columns, shown)
+      : html`<div class="activity">${tableSheet('Actions', columns, shown)}</div>`
   }
   ${pageLinks(path, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
   return before === undefined

@@ -65,7 +65,7 @@ async function logView({ site }: OperatorVisit): Promise<View> {
         ${sealed}
         ${
           anchors.length === 0
-            ? html`Nobody else has their checkpoint, so who has the database and the key could change them
+            ? html`Nobody else has their checkpoint, so whoever has the database and the key could change them
                 unnoticed. Keep a copy on another machine, or have <code>[[log.anchors]]</code> in the
                 configuration send each one elsewhere.`
             : 'A copy of the checkpoint on another machine shows every later change of them.'

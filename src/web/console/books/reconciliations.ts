@@ -1,3 +1,4 @@
+import { accountsPath } from '../chat/accounts.ts';
 import { cursorOf, pageLinks, pageRows, tableSheet } from '../tables.ts';
 import { Readable } from 'node:stream';
 import { allClasses } from '../../../finance/rules/reconcile/reconcile.ts';
@@ -57,7 +58,8 @@ async function listView(visit: OperatorVisit, mistake?: string, typed?: URLSearc
       ? !site.jobs
         ? empty(
             'Nothing to reconcile',
-            'Payments for jobs are compared with a chain, and this gateway sells no jobs.',
+            html`Payments for jobs are compared with a chain, and this gateway sells no jobs. The credit of
+              each customer is under <a href="${accountsPath}">Accounts</a>.`,
           )
         : empty(
             'No reconciliation was made yet',

@@ -83,9 +83,9 @@ function columnsFor(site: ConsoleSite, context: JobsContext): Column<Job>[] {
   return [
     { label: 'Job', cell: (job) => jobName(site, job) },
     {
-      label: 'Sold',
+      label: 'Sold to',
       cell: (job) =>
-        html`${badge(job.mode.replaceAll('_', ' '), job.mode === 'disabled' ? 'plain' : 'good')}
+        html`${badge(modeTexts[job.mode], job.mode === 'disabled' ? 'plain' : 'good')}
         ${job.isSold && isRunnerAway(context, job) && badge(job.hasRunner ? 'not now: its runners are silent' : 'not now: no runner', 'bad')}`,
     },
     {
@@ -103,7 +103,7 @@ function columnsFor(site: ConsoleSite, context: JobsContext): Column<Job>[] {
             ),
     },
     {
-      label: 'Configured',
+      label: 'In the configuration',
       isNumber: true,
       cell: ({ priceWei: wei, inUsd }) => html`<span class="line">${priceText({ wei, inUsd })}</span>`,
     },
@@ -128,8 +128,8 @@ function policyOf(job: Job, { jobPolicies }: JobsContext['settings']): Shown[] {
   const lines = [
     isTopUp && 'sells credit',
     restriction &&
-      html`${callerTexts[restriction.authMode]} that ${shortId(restriction.contract, 'the contract')} permits`,
-    input && `takes ${input.contentType}${input.schema ? ' by a schema' : ''}`,
+      html`${callerTexts[restriction.authMode]} permitted by: ${shortId(restriction.contract, 'the contract')}`,
+    input && `input: ${input.contentType}${input.schema ? ', checked by a JSON Schema' : ''}`,
     maxRunnerSilenceSecs > 0 && `not sold once runners are silent for ${ageText(maxRunnerSilenceSecs)}`,
     policy?.priority !== undefined && policy.priority !== 0 && `priority ${policy.priority}`,
     policy?.maxConcurrent !== undefined && `at most ${policy.maxConcurrent} simultaneously`,
@@ -143,7 +143,13 @@ function policyOf(job: Job, { jobPolicies }: JobsContext['settings']): Shown[] {
 
 const callerTexts: Readonly<Record<AuthMode, string>> = {
   payer_is_caller: 'payers',
-  delegated_caller_signature: 'callers who sign',
+  delegated_caller_signature: 'signing callers',
+};
+
+const modeTexts: Readonly<Record<Job['mode'], string>> = {
+  public_paid: 'anyone',
+  restricted_paid: 'only permitted',
+  disabled: 'nobody',
 };
 
 function reloadsSheet(site: ConsoleSite, events: readonly RecordedEvent[]): Html {
@@ -221,10 +227,16 @@ function changeOf(site: ConsoleSite, event: RecordedEvent): Html | string {
 }
 
 type Change = NonNullable<EventData<'operator_config_loaded'>['changes']>[number];
+const soldToTexts: Readonly<Record<Job['mode'], string>> = {
+  public_paid: 'to anyone',
+  restricted_paid: 'only to permitted callers',
+  disabled: 'not sold,',
+};
+
 type SoldAs = NonNullable<Change['now']>;
 
 function soldText(sold: SoldAs | undefined): string {
   if (!sold) return 'no price';
   const price = priceText({ wei: BigInt(sold.price_wei), inUsd: sold.in_usd ?? false });
-  return `${sold.mode.replaceAll('_', ' ')} at ${price}`;
+  return `${soldToTexts[sold.mode]} at ${price}`;
 }

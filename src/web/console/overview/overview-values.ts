@@ -57,7 +57,12 @@ function callsByPlace(counts: readonly OutboxCount[]): ReadonlyMap<OutboxPlace, 
 }
 
 function backlogText({ count, oldestMs }: Backlog): string {
-  return count === 0 ? '0' : `${withThousands(count)}, the oldest ${durationText(oldestMs)}`;
+  return count === 0 ? '0' : `${withThousands(count)}, the oldest ${unbroken(oldestMs)}`;
+}
+
+/** A duration whose unit stays next to its number. */
+function unbroken(ms: number): string {
+  return durationText(ms).replaceAll(' ', '\u00a0');
 }
 
 function addLatency(figures: Map<string, string>, { settled, delivered }: Latency): void {
@@ -65,7 +70,7 @@ function addLatency(figures: Map<string, string>, { settled, delivered }: Latenc
     ['settled', settled],
     ['delivered', delivered],
   ] as const) {
-    figures.set(`${name}_ms`, p50 === null ? '–' : durationText(p50));
-    figures.set(`${name}_p95_ms`, p95 === null ? '–' : durationText(p95));
+    figures.set(`${name}_ms`, p50 === null ? '–' : unbroken(p50));
+    figures.set(`${name}_p95_ms`, p95 === null ? '–' : unbroken(p95));
   }
 }

@@ -11,10 +11,12 @@ import {
   creditDigits,
   empty,
   factList,
+  personName,
   shortId,
   table,
   time,
 } from '../elements.ts';
+import { pathWith } from '../own-path.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { ChatVisit, SignedInChatVisit, View } from '../visit.ts';
@@ -112,7 +114,7 @@ async function creditView(visit: SignedInChatVisit, moves: readonly Move[]): Pro
     <div data-history>
       ${
         moves.length === 0
-          ? empty('No credit yet', howTo(topUp !== undefined))
+          ? noCredit(visit, topUp !== undefined)
           : html`<section class="sheet">
               ${table('History', columns, moves)}
               <p class="hint">
@@ -125,10 +127,17 @@ async function creditView(visit: SignedInChatVisit, moves: readonly Move[]): Pro
   return { kind: 'view', title: 'Credit', section: 'credit', body, ...(topUp && { scripts: ['credit.js'] }) };
 }
 
-function howTo(canTopUp: boolean): Html {
-  return canTopUp
-    ? html`Each payment will be listed here, with its receipt, as soon as the chain shows it.`
-    : html`Ask the operator for credit. Free models need none.`;
+function noCredit({ site, visitor }: SignedInChatVisit, canTopUp: boolean): Html {
+  const title = 'No credit yet';
+  if (canTopUp)
+    return empty(title, 'Each payment will be listed here, with its receipt, as soon as the chain shows it.');
+  const free = [...site.chat().models.values()].find(({ price }) => price === undefined);
+  return empty(
+    title,
+    html`The operator of ${site.settings.name} gives it: ask for it, for the account of
+    ${personName(visitor.user.email)}. ${free && 'Free models need none.'}`,
+    free && html`<a class="button" href="${pathWith('/try', { model: free.name })}">Try a free model</a>`,
+  );
 }
 
 function receiptView(

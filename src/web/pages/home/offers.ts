@@ -91,7 +91,7 @@ function modelItem(
       html`<a href="${pathWith('/try', { model: name })}"><code>${name}</code></a>`,
       modelPrice(model, currency),
       `Up to ${withThousands(contextLength)} tokens of context.`,
-      curl.replaceAll(/ \\\n +/g, ' '),
+      curl,
       isFirst,
     );
   };

@@ -1,4 +1,5 @@
 import { html, type Html } from '../../../base/values/html.ts';
+import { type JobId, jobKey } from '../../../base/values/job.ts';
 import type { SettlementOption } from '../../../payments/rules/quote.ts';
 import { snippet } from '../elements.ts';
 
@@ -10,6 +11,8 @@ export interface Purchase {
   readonly body: string | undefined;
   /** What it costs: no program pays more. */
   readonly options: readonly Pick<SettlementOption, 'network' | 'asset' | 'amount'>[];
+  /** The job, if a permitted caller signs the request in addition. */
+  readonly signedFor?: JobId | undefined;
 }
 
 /** Longer input is read from a file. */
@@ -22,8 +25,13 @@ export function purchaseCommands(purchase: Purchase): Html {
 
 /** The program that pays, where nothing else can; without a body it reads its input from a file. */
 export function payPart(purchase: Purchase): Html {
+  const caller =
+    purchase.signedFor &&
+    html`<p class="hint">
+      <code>CALLER_KEY</code> has the private key of a permitted caller. It may be that of the wallet.
+    </p>`;
   return html`<h3>${payLabel}</h3>
-    ${program(payLabel, purchase)}`;
+    ${program(payLabel, purchase)} ${caller}`;
 }
 
 function programDetails(label: string, purchase: Purchase): Html {
@@ -58,10 +66,25 @@ const programs: Readonly<Record<string, (purchase: Purchase, isLong: boolean) =>
 };
 
 /** `isLong`: the body is in the file `input`. */
-export function payProgram({ url, contentType, body, options }: Purchase, isLong = false): string {
+export function payProgram({ url, contentType, body, options, signedFor }: Purchase, isLong = false): string {
+  const input = isLong ? "await readFile('input')" : scriptText(body ?? '');
+  const signing = signedFor && {
+    parts: `
+const caller = privateKeyToAccount(process.env.CALLER_KEY);
+const body = Buffer.from(${input});
+const nonce = crypto.randomUUID();
+const expiry = Math.floor(Date.now() / 1000) + 120;
+const message = \`x402-authorize:${jobKey(signedFor).replace('/', ':')}:\${keccak256(body).slice(2)}:\${nonce}:\${expiry}\`;`,
+    headers: `
+    'X-NET-CALLER': caller.address,
+    'X-NET-CALLER-SIG': await caller.signMessage({ message }),
+    'X-NET-CALLER-NONCE': nonce,
+    'X-NET-CALLER-EXPIRY': String(expiry),
+  `,
+  };
   return `// npm install @x402/fetch @x402/evm viem
 ${isLong ? "import { readFile } from 'node:fs/promises';\n" : ''}import { ExactEvmScheme } from '@x402/evm/exact/client';
-import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch';${signing ? "\nimport { keccak256 } from 'viem';" : ''}
 import { privateKeyToAccount } from 'viem/accounts';
 
 const account = privateKeyToAccount(process.env.WALLET_KEY);
@@ -70,11 +93,11 @@ const schemes = [{ network: 'eip155:*', client: new ExactEvmScheme(account) }];
 const allowedAssets = [
 ${options.map(({ network, asset, amount }) => `  { network: '${network}', asset: '${asset}', maxAmountPerPayment: '${amount}' },`).join('\n')}
 ];
-const client = x402Client.fromConfig({ schemes, spendControls: { allowedAssets } });
+const client = x402Client.fromConfig({ schemes, spendControls: { allowedAssets } });${signing?.parts ?? ''}
 const answer = await wrapFetchWithPayment(fetch, client)(${scriptText(url)}, {
   method: 'POST',
-  headers: { 'content-type': ${scriptText(contentType)} },
-  body: ${isLong ? "await readFile('input')" : scriptText(body ?? '')},
+  headers: {${signing ? '\n   ' : ''} 'content-type': ${scriptText(contentType)}${signing ? `,${signing.headers}` : ' '}},
+  body${signing ? '' : `: ${input}`},
 });
 const { receipt_url: receipt, receipt_token: token } = await answer.json();
 console.log(answer.status, receipt, token);`;

@@ -1,4 +1,5 @@
 import { html, type Html } from '../../../base/values/html.ts';
+import { jobKey } from '../../../base/values/job.ts';
 import { mediaTypeOf } from '../../../base/values/job-input.ts';
 import { priceJson } from '../../../jobs/http/prices.ts';
 import type { RouteConfig } from '../../../base/config/routes.ts';
@@ -105,7 +106,9 @@ export function offerCommand(publicUrl: string, job: Job): string {
   const form = inputFormOf(job, true);
   const example = exampleOf(job, form);
   const isShort = example !== '' && example.length < 200;
-  return `${start} -H ${quoted(`content-type: ${form.contentType}`)} ${isShort ? `-d ${quoted(example)}` : '--data-binary @input'}`;
+  return `${start} \\
+  -H ${quoted(`content-type: ${form.contentType}`)} \\
+  ${isShort ? `-d ${quoted(example)}` : '--data-binary @input'}`;
 }
 
 /** What a program sends to a path on sale; no form can send it. */
@@ -128,13 +131,14 @@ function inputSection(context: JobsContext, job: Job, shown: JobForm): Html {
   const { form, formId } = shown;
   if (form.kind === 'none' || !isPayableHere(job)) {
     const example = exampleOf(job, inputFormOf(job, true));
+    const isSigned = !isPayableHere(job);
     const purchase = {
       url: jobUrl(context.publicUrl(), job),
       contentType: form.contentType,
       body: example === '' ? undefined : example,
       options: payablesOf(context, job),
+      signedFor: isSigned ? job : undefined,
     };
-    const isSigned = !isPayableHere(job);
     const offer = offerCommand(context.publicUrl(), job);
     return html`<section class="sheet">
       <h2>Buy it with a program</h2>
@@ -142,12 +146,12 @@ function inputSection(context: JobsContext, job: Job, shown: JobForm): Html {
         Its input is
         <code>${form.contentType}</code>${form.kind === 'none' && ', which this page cannot send'}.
         ${offer.includes('@input') && html`Put it into the file <code>input</code> first.`}
-        ${isSigned && html`The caller signs the request, in headers whose names begin with <code>X-NET-CALLER</code>.`}
       </p>
+      ${isSigned && callerGuide(job)}
       <h3>See the price</h3>
       ${snippet(offer, 'the command')}
       <p class="hint">${priceHint}</p>
-      ${!isSigned && payPart(purchase)}
+      ${payPart(purchase)}
       <p class="hint">
         The API reference says <a href="/docs#payForJob">how a program pays</a>, and each answer.
       </p>
@@ -161,6 +165,26 @@ function inputSection(context: JobsContext, job: Job, shown: JobForm): Html {
     </form>
     ${job.input?.schema && schemaDetails(job.input.schema, 'The JSON Schema of its input')}
   </section>`;
+}
+
+/** What a permitted caller sends in addition to the payment. */
+function callerGuide(job: Job): Html {
+  const header = (name: string): Html => html`<a href="/docs#payForJob-${name}"><code>${name}</code></a>`;
+  return html`<p>The caller signs each request, and sends four headers:</p>
+    ${factList([
+      [header('X-NET-CALLER'), 'the address of the caller'],
+      [
+        header('X-NET-CALLER-SIG'),
+        html`its signature (EIP-191 <code>personal_sign</code>) over
+          <code class="name">x402-authorize:${jobKey(job).replace('/', ':')}:BODY_HASH:NONCE:EXPIRY</code>,
+          where <code>BODY_HASH</code> is the keccak256 of the input, in hex without <code>0x</code>`,
+      ],
+      [
+        header('X-NET-CALLER-NONCE'),
+        'a new text for each payment: 1 to 128 visible ASCII characters, no colon',
+      ],
+      [header('X-NET-CALLER-EXPIRY'), 'when the signature expires, in Unix seconds'],
+    ])}`;
 }
 
 function controls(job: Job, { form, typed, whole }: JobForm): Html {

@@ -64,7 +64,7 @@ async function walletSection(
       calls,
       section: empty(
         'No paid calls yet',
-        html`What the wallet ${shortId(wallet.address, 'the wallet')} pays for is here a second later.`,
+        html`What this wallet pays for is here a second later: ${shortId(wallet.address, 'the wallet')}`,
         html`<a class="button" href="/jobs">See what is sold</a>`,
       ),
     };
