@@ -66,7 +66,7 @@ test('what a reload would sell otherwise is shown before it, and what it did aft
   expect(text).toContain('not sold, at 5 wei → not sold, at 0.000000000000000005 USD');
   expect(text).toContain('1/1: to anyone at 1 wei');
   expect(text).toContain('→ no price');
-  expect(text).toContain('→ disabled at 0.000000000000000005');
+  expect(text).toContain('→ not sold, at 0.000000000000000005');
 });
 
 test('a dry run without a job is refused as for clients, and a viewer asks for none', async () => {

@@ -103,7 +103,7 @@ function columnsFor(site: ConsoleSite, context: JobsContext): Column<Job>[] {
             ),
     },
     {
-      label: 'In the configuration',
+      label: 'Price as set',
       isNumber: true,
       cell: ({ priceWei: wei, inUsd }) => html`<span class="line">${priceText({ wei, inUsd })}</span>`,
     },
