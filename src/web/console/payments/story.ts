@@ -26,9 +26,8 @@ export function story(
     ? ofPayment(quote.payment, events, call)
     : { tone: 'plain' as const, text: unpaid(quote, state) };
   const isAsked = quote.payment !== undefined && refundRequestState(quote.payment) === 'open';
-  return html`<p class="notice ${isAsked ? 'warn' : tone}" data-story>
-    ${text} ${isAsked && 'The payer asks for the money back: the request below waits for a decision.'}
-  </p>`;
+  const asked = isAsked && ' The payer asks for the money back: the request below waits for a decision.';
+  return html`<p class="notice ${isAsked ? 'warn' : tone}" data-story>${text}${asked}</p>`;
 }
 
 function unpaid({ quote }: QuoteState, state: ReceiptState): Html {

@@ -167,23 +167,27 @@ function inputSection(context: JobsContext, job: Job, shown: JobForm): Html {
   </section>`;
 }
 
+/** A header by its name, which leads to its description. */
+function headerLink(name: string): Html {
+  return html`<a href="/docs#payForJob-${name}"><code>${name}</code></a>`;
+}
+
 /** What a permitted caller sends in addition to the payment. */
 function callerGuide(job: Job): Html {
-  const header = (name: string): Html => html`<a href="/docs#payForJob-${name}"><code>${name}</code></a>`;
   return html`<p>The caller signs each request, and sends four headers:</p>
     ${factList([
-      [header('X-NET-CALLER'), 'the address of the caller'],
+      [headerLink('X-NET-CALLER'), 'the address of the caller'],
       [
-        header('X-NET-CALLER-SIG'),
+        headerLink('X-NET-CALLER-SIG'),
         html`its signature (EIP-191 <code>personal_sign</code>) over
           <code class="name">x402-authorize:${jobKey(job).replace('/', ':')}:BODY_HASH:NONCE:EXPIRY</code>,
           where <code>BODY_HASH</code> is the keccak256 of the input, in hex without <code>0x</code>`,
       ],
       [
-        header('X-NET-CALLER-NONCE'),
+        headerLink('X-NET-CALLER-NONCE'),
         'a new text for each payment: 1 to 128 visible ASCII characters, no colon',
       ],
-      [header('X-NET-CALLER-EXPIRY'), 'when the signature expires, in Unix seconds'],
+      [headerLink('X-NET-CALLER-EXPIRY'), 'when the signature expires, in Unix seconds'],
     ])}`;
 }
 
