@@ -69,6 +69,8 @@ const constants = {
   routes: {
     /** How long a process that is gone keeps others from a paid request; it extends its lease while the answer takes. */
     leaseSecs: 30,
+    /** A longer answer is the upstream's failure: downloads are shorter, and an upstream that never ends is stopped. */
+    maxResponseBytes: 4_294_967_296,
   },
   callbacks: {
     /** A receiver that is down is tried for a day; its client finds the result at the receipt in any case. */

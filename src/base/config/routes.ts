@@ -108,9 +108,6 @@ export const routeShape = {
   timeout_ms: wholeNumber(1, 3_600_000)
     .default(30_000)
     .describe('Time limit until an answer begins, and of each pause in it'),
-  max_response_bytes: wholeNumber(1, Number.MAX_SAFE_INTEGER)
-    .default(4_294_967_296)
-    .describe("A longer answer is the upstream's failure"),
   retry_secs: wholeNumber(1, 604_800)
     .default(600)
     .describe('How long a paid request without a complete answer can be repeated; then its refund is due'),
@@ -122,12 +119,12 @@ export const routeShape = {
 type RouteTable = Table<typeof routeShape>;
 
 /** A path of an HTTP API that is sold: a job whose calls the gateway serves itself. */
-export interface RouteConfig extends ConfigOf<typeof routeShape> {
+export interface RouteConfig extends ConfigOf<typeof routeShape>, Readonly<Constants['routes']> {
   /** Sign the metadata; undefined where the upstream does not check it. */
   readonly tokens: RotatingSecret | undefined;
 }
 
-export interface RoutesConfig extends Readonly<Constants['routes']> {
+export interface RoutesConfig {
   readonly bindAddress: { readonly host: string; readonly port: number };
   /** The address that clients use, as far as it is known before the gateway listens. */
   readonly publicUrl: string;
@@ -161,13 +158,14 @@ export async function readRoutes(root: RootTable, reading: Reading): Promise<Rou
     if (all.has(jobKey(whole))) report.mistake(table.at, `repeats job ${jobKey(whole)} of another route`);
     if (!isChat && whole.modelPrices !== undefined)
       report.mistake([...table.at, 'model_prices'], 'is for upstream = "chat" alone');
-    all.set(jobKey(whole), { ...whole, ...(isChat ? chatTerms(whole) : {}), tokens });
+    const terms = isChat ? chatTerms(whole) : {};
+    all.set(jobKey(whole), { ...reading.constants.routes, ...whole, ...terms, tokens });
   }
   checkOverlaps(tables, report);
   const free = readFree(listener?.free, tables, report);
   if (!listener || all.size === 0) return undefined;
   const { bindAddress: bind, publicUrl = urlOfBind(bind) } = listener;
-  return { bindAddress: bind, publicUrl, all, free, ...reading.constants.routes };
+  return { bindAddress: bind, publicUrl, all, free };
 }
 
 function readListener(root: RootTable, isNeeded: boolean, report: Report) {

@@ -347,7 +347,8 @@ async function settleStarted(
   // while its settlement is waited for it takes nothing from the budget
   request.charge.refund();
   const { digest, callId, state } = started;
-  const lease = request.route && !state.answered ? firstLease(context, job) : undefined;
+  const { route } = request;
+  const lease = route && !state.answered ? firstLease(context, job, route.config) : undefined;
   const settled = await settlePayment(context, started, { client: request.client, passedOn, landing, lease });
   switch (settled.kind) {
     case 'settled': {

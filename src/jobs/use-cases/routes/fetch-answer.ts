@@ -72,8 +72,8 @@ export async function fetchAnswer(
 }
 
 /** Extends the lease while the answer takes. One that is lost ends the exchange: another request has the call. */
-function keepLease({ pool, config, settings }: RoutePorts, { call, over }: Attempt): NodeJS.Timeout {
-  const leaseSecs = settings.routes?.leaseSecs ?? 0;
+function keepLease({ pool, config }: RoutePorts, { call, request, over }: Attempt): NodeJS.Timeout {
+  const { leaseSecs } = request.route.config;
   const extend = async (): Promise<void> => {
     const endsAt = await extendLease(pool, call, leaseSecs, config.delivery.maxCallAgeSecs);
     if (!endsAt) over.abort();

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Config, JobsConfig } from '../../../base/config/config.ts';
+import type { Config, JobsConfig, RouteConfig } from '../../../base/config/config.ts';
 import { type JobId, jobKey } from '../../../base/values/job.ts';
 import type { Address } from '../../../base/values/primitives.ts';
 import type { RouteLease } from '../../../calls/store/route-calls.ts';
@@ -16,9 +16,10 @@ import { paidCall } from './call-headers.ts';
 export function firstLease(
   { settings, config }: { readonly settings: JobsConfig; readonly config: Config },
   job: JobId,
+  route: Pick<RouteConfig, 'leaseSecs'>,
 ): FirstLease | undefined {
   if (settings.jobPolicies.get(jobKey(job))?.orderBy !== undefined) return undefined;
-  const leaseSecs = Math.min(settings.routes?.leaseSecs ?? 0, config.delivery.maxCallAgeSecs);
+  const leaseSecs = Math.min(route.leaseSecs, config.delivery.maxCallAgeSecs);
   return { leaseId: randomUUID(), leaseMs: leaseSecs * 1_000 };
 }
 

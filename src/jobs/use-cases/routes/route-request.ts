@@ -24,7 +24,6 @@ export interface RouteRequest {
 }
 
 export interface RoutePorts extends LoggedPorts {
-  readonly settings: Pick<JobsConfig, 'routes'>;
   readonly upstreams: Upstreams;
   readonly streams: StreamWatch;
   /** Keeps answers that are too long for the database; undefined if there is no such store. */

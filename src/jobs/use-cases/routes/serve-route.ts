@@ -24,10 +24,10 @@ export async function serveRoute(
   held?: RouteLease,
 ): Promise<RouteOutcome> {
   if (held) return fetchAnswer(context, request, held, client);
-  const { pool, config, settings } = context;
-  const { digest, callId } = request;
+  const { pool, config } = context;
+  const { digest, callId, route } = request;
   const deadline = AbortSignal.any([client.left, AbortSignal.timeout(longestWaitMs)]);
-  const lease = { leaseSecs: settings.routes?.leaseSecs ?? 0, maxAgeSecs: config.delivery.maxCallAgeSecs };
+  const lease = { leaseSecs: route.config.leaseSecs, maxAgeSecs: config.delivery.maxCallAgeSecs };
   for (;;) {
     const call = await leaseRouteCall(pool, callId, lease);
     if (call) {

@@ -2,11 +2,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import type { ConstantChanges } from '../../../../src/base/config/constants.ts';
 import { createDatabase } from '../../../support/database.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { payTo } from '../../../support/gateway.ts';
 import { expectSoundLedger } from '../../../support/invariants.ts';
-import { type Answering, eventTypes, signed, startApi, startRouteGateway, weather } from './support.ts';
+import { type Answering, eventTypes, signed, startApi, startRouteGateway } from './support.ts';
 
 const chain = useChain();
 const city = '/weather/paris';
@@ -20,7 +21,7 @@ const longAnswer: Answering = (_asked, response) => {
 };
 
 /** A gateway whose database takes 64 KiB of an answer, and its result store the rest. */
-async function start(answering: Answering, more = '') {
+async function start(answering: Answering, routes: ConstantChanges['routes'] = {}) {
   const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-answers-'));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   const folder = path.join(dir, 'results');
@@ -32,9 +33,8 @@ async function start(answering: Answering, more = '') {
       chain,
       upstream: api.url,
       database,
-      routes: weather(api.url, more),
       tables: `[result_store]\nlocation = "${folder}"\nmax_bytes = 8000000\n`,
-      constants: { delivery: { maxResultBytes: 65_536 } },
+      constants: { delivery: { maxResultBytes: 65_536 }, routes },
     });
   return { api, open, folder };
 }
@@ -59,19 +59,19 @@ test('a long answer is kept in the result store before it is paid for, and every
   expect(await eventTypes(gateway)).toContain('completed');
 });
 
-test.each<[what: string, more: string, spoil: (folder: string) => void, reason: string]>([
-  ['longer than its route allows', 'max_response_bytes = 2_000_000', () => {}, 'upstream_too_large'],
+test.each<[string, ConstantChanges['routes'], (folder: string) => void, string]>([
+  ['longer than any may be', { maxResponseBytes: 2_000_000 }, () => {}, 'upstream_too_large'],
   [
     'that the result store does not take',
-    '',
+    {},
     (folder) => {
       rmSync(folder, { recursive: true });
       writeFileSync(folder, 'not a folder');
     },
     'result_store_unavailable',
   ],
-])('an answer %s is not charged', async (_what, more, spoil, reason) => {
-  const { open, folder } = await start(longAnswer, more);
+])('an answer %s is not charged', async (_what, limits, spoil, reason) => {
+  const { open, folder } = await start(longAnswer, limits);
   const gateway = await open();
   const payment = await signed(gateway, city);
   spoil(folder);
