@@ -6,7 +6,6 @@ import { type ConfigOf, readTable, reloadable } from './table.ts';
 import { readUpstreams, type UpstreamConfig } from './upstreams.ts';
 import { matching, wholeNumber } from './values.ts';
 
-const mebibyte = 1_048_576;
 /** The gateway stores every admitted request of the last minute, so their number is bounded. */
 const perMinute = wholeNumber(1, 1_000);
 
@@ -24,9 +23,6 @@ export const chatShape = {
   ),
   free_per_day: reloadable(wholeNumber(1, 1_000_000).optional()).describe(
     'Free models, by account and by address, by UTC day; default: no limit',
-  ),
-  max_body_bytes: reloadable(wholeNumber(1, 64 * mebibyte).default(10 * mebibyte)).describe(
-    'Largest body of a chat request',
   ),
 } as const;
 

@@ -121,6 +121,8 @@ const constants = {
     maxConcurrentFreePerClient: 24,
     /** Of a request without credentials: its body is parsed before anything is known of its caller. */
     anonymousMaxBodyBytes: 1_048_576,
+    /** Of every request: two million tokens of text, or some pictures in base64; no model takes more. */
+    maxBodyBytes: 10_485_760,
     /** Leading bits that make two IPv6 addresses one client: a network of a household. */
     ipv6Prefix: 64,
   },

@@ -123,7 +123,6 @@ max_output_tokens = 10
     'key_per_minute = 1001',
     'account_per_minute = "60"',
     'free_per_day = 1.0',
-    'max_body_bytes = 0',
     'currency = "US"',
   ])('refuses %s', async (line) => {
     expect(await mistakesIn(chatConfig(`[chat]\n${line}\n${upstream}${free}`))).toEqual([

@@ -227,8 +227,7 @@ test('keys, accounts and clients without credentials share the limit of free mod
 
 test('a request without credentials counts against its day whatever it ends with, 429 excepted', async () => {
   const gateway = await startChatGateway({
-    chat: 'max_body_bytes = 4_000',
-    constants: { chat: { anonymousMaxBodyBytes: 2_000 } },
+    constants: { chat: { anonymousMaxBodyBytes: 2_000, maxBodyBytes: 4_000 } },
   });
   const asked: [unknown, Record<string, string>][] = [
     ['{', {}],

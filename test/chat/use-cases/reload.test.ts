@@ -55,16 +55,15 @@ test('a stream from an upstream that a reload removed is finished', async () => 
   await other.close();
 });
 
-test('a reload removes models and changes limits and body sizes immediately', async () => {
+test('a reload removes models and changes limits immediately', async () => {
   const gateway = await startChatGateway();
   await reload(gateway, {
     change: (text) => text.replace(freeModel, 'new-small'),
-    chat: 'anonymous_per_day = 3\nmax_body_bytes = 100',
+    chat: 'anonymous_per_day = 3',
   });
   expect((await gateway.post(ask('x', freeModel))).status).toBe(404);
   const answer = await gateway.post(ask('x', 'new-small'));
   expect(answer.headers.get('x-ratelimit-limit')).toBe('3');
-  expect((await gateway.post(ask('x'.repeat(100), 'new-small'))).status).toBe(413);
 });
 
 test('a reload is recorded with a hash of what is served; a new currency requires a restart', async () => {
