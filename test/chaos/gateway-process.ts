@@ -70,8 +70,8 @@ export const chaosConstants = {
     maxResultBytes: longestKeptBytes,
   },
   chat: { failedAuthPerMinute: 1_000, spendAuthPerMinute: 1_000, refusedPerMinute: 1_000 },
-  // longer than a freeze
-  routes: { leaseSecs: 6 },
+  // a lease is longer than a freeze, and the end of repetitions meets its client
+  routes: { leaseSecs: 6, retrySecs: 5 },
   spend: { claimMarginSecs: 60, authorizeTimeoutMs: 3_000, nonceWaitMs: 1_000 },
 } as const satisfies ConstantChanges;
 

@@ -6,12 +6,10 @@ export interface RouteConfigValues {
 
 /** A longer answer is passed on, and not stored. */
 export const longestKeptBytes = 200_000;
-/** How long a paid order can be repeated: so short that its end meets its client. */
-const orderRetrySecs = 5;
 
 /** Three routes: one whose upstream answers first, and two that are settled first. */
 export function routeTables({ upstreamUrl, port }: RouteConfigValues): string {
-  const route = (index: number, method: string, path: string, more: string) => `
+  const route = (index: number, method: string, path: string, more = '') => `
 [[routes]]
 service_id = 7
 job_index = ${index}
@@ -32,7 +30,7 @@ public_url = "https://routes.chaos.example"
 0 = "1000000000000000"
 1 = "1000000000000000"
 2 = "1000000000000000"
-${route(0, 'GET', '/files', '')}
+${route(0, 'GET', '/files')}
 ${route(1, 'GET', '/streams', 'flow = "upfront"')}
-${route(2, 'POST', '/orders', `retry_secs = ${orderRetrySecs}`)}`;
+${route(2, 'POST', '/orders')}`;
 }

@@ -71,6 +71,8 @@ const constants = {
     leaseSecs: 30,
     /** A longer answer is the upstream's failure: downloads are shorter, and an upstream that never ends is stopped. */
     maxResponseBytes: 4_294_967_296,
+    /** How long a paid request without a complete answer can be repeated: a program that waits longer is owed its refund instead. */
+    retrySecs: 600,
   },
   callbacks: {
     /** A receiver that is down is tried for a day; its client finds the result at the receipt in any case. */

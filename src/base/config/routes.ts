@@ -108,9 +108,6 @@ export const routeShape = {
   timeout_ms: wholeNumber(1, 3_600_000)
     .default(30_000)
     .describe('Time limit until an answer begins, and of each pause in it'),
-  retry_secs: wholeNumber(1, 604_800)
-    .default(600)
-    .describe('How long a paid request without a complete answer can be repeated; then its refund is due'),
   answer_hours: wholeNumber(1, 720)
     .default(1)
     .describe('How long a stored answer is repeated to its payment'),

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { decodePaymentResponseHeader } from '@x402/fetch';
 import { expect, test } from 'vitest';
+import type { ConstantChanges } from '../../../../src/base/config/constants.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { payTo } from '../../../support/gateway.ts';
 import { landPayment } from '../../../support/onchain.ts';
@@ -21,8 +22,8 @@ const chain = useChain();
 const city = '/weather/paris';
 const cent = 10_000n;
 
-const start = (upstream: string, more = '') =>
-  startRouteGateway({ chain, upstream, routes: weather(upstream, `timeout_ms = 3_000\n${more}`) });
+const start = (upstream: string, constants: ConstantChanges = {}) =>
+  startRouteGateway({ chain, upstream, routes: weather(upstream, 'timeout_ms = 3_000'), constants });
 
 const failing: Answering = (_asked, response) =>
   void response.writeHead(404, { 'x-why': 'unknown' }).end('no such city');
@@ -109,7 +110,7 @@ test('an answer that is not charged is passed on as it is, and nothing is settle
 
 test('the refund of a payment that lands although its answer was not charged is due, where no repetition is answered', async () => {
   const api = await startApi(failing);
-  const gateway = await start(api.url, 'retry_secs = 1');
+  const gateway = await start(api.url, { routes: { retrySecs: 1 } });
   const payment = await signOffer(offerOf(await gateway.paid.get(city)));
   expect((await gateway.paid.get(city, header(payment))).status).toBe(404);
   await landPayment(chain.rpcUrl, payment);
@@ -141,7 +142,7 @@ test.each([
   'an upstream that %s costs the client nothing',
   async (_what, answering, reason) => {
     const api = await startApi(answering);
-    const gateway = await start(api.url, '');
+    const gateway = await start(api.url);
     const before = await chain.balance(payTo);
     const answer = await gateway.paid.get(city, await signed(gateway, city));
     expect(answer).toMatchObject({ status: 502, json: { code: 'upstream_unanswered' } });

@@ -3,6 +3,7 @@ import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { decodePaymentResponseHeader } from '@x402/fetch';
 import { expect, test } from 'vitest';
+import type { ConstantChanges } from '../../../../src/base/config/constants.ts';
 import { verifyCall } from '../../../../src/base/values/call-signature.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { payTo } from '../../../support/gateway.ts';
@@ -24,8 +25,8 @@ const chain = useChain();
 const city = '/weather/paris?units=c';
 const cent = 10_000n;
 
-const start = (upstream: string, more = '') =>
-  startRouteGateway({ chain, upstream, routes: weather(upstream, `flow = "upfront"\n${more}`) });
+const start = (upstream: string, constants: ConstantChanges = {}) =>
+  startRouteGateway({ chain, upstream, routes: weather(upstream, 'flow = "upfront"'), constants });
 
 test('an unmodified client gets the JSON of the upstream for a cent, its settlement and its receipt', async () => {
   const api = await startApi(json);
@@ -119,7 +120,7 @@ test('an answer of 500 and above is passed on in its own words, and does not use
 
 test('where no repetition comes in time, the refund of a failed request is due', async () => {
   const api = await startApi((_asked, response) => void response.destroy());
-  const gateway = await start(api.url, 'retry_secs = 1');
+  const gateway = await start(api.url, { routes: { retrySecs: 1 } });
   const payment = await signed(gateway, city);
   expect((await gateway.paid.get(city, payment)).status).toBe(502);
   await eventually(async () =>
