@@ -18,12 +18,15 @@ export const authorizationEvents: readonly Hex[] = transferMethods.flatMap(
   (method) => chainSchemes[method].usedEvents,
 );
 
-/** Every payment authorization that a transaction shows as used: each transfer belongs to the first scheme that says so. */
+/** Every payment authorization that a transaction shows as used. */
 export function authorizationsIn(logs: readonly Log[], input: Hex): PaymentAuthorization[] {
   let open = logs;
   return transferMethods.flatMap((transferMethod) => {
-    const used = chainSchemes[transferMethod].usedAuthorizations(open, input);
-    open = open.filter((log) => !used.some(({ logIndex }) => logIndex === log.logIndex));
+    const scheme = chainSchemes[transferMethod];
+    const used = scheme.usedAuthorizations(open, input);
+    // the schemes whose uses are not logged count the permits of calldata against the transfers that no log explains
+    if (scheme.usedEvents.length > 0)
+      open = open.filter((log) => !used.some(({ logIndex }) => logIndex === log.logIndex));
     return used.map((one) => ({ ...one, transferMethod }));
   });
 }

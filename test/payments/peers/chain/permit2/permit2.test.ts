@@ -1,13 +1,19 @@
 import type { TransactionReceipt } from 'viem';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createChain, type Chain } from '../../../../../src/payments/peers/chain/chain.ts';
 import { createScanner } from '../../../../../src/payments/peers/chain/transfer-scan.ts';
 import type { ExpectedTransfer } from '../../../../../src/payments/rules/payment.ts';
-import type { Hex } from '../../../../../src/base/values/primitives.ts';
 import { exactProxyAddress } from '../../../../../src/payments/rules/schemes/permit2/signature-transfer.ts';
-import { refuse, type RpcRequest, startRpcStub, succeed } from '../../../../base/peers/rpc/rpc-stub.ts';
-import { placeOf, rpc } from '../authorizations.ts';
-import { type PermitChain, startPermitChain } from './permits.ts';
+import type { RpcRequest } from '../../../../base/peers/rpc/rpc-stub.ts';
+import { placeOf } from '../authorizations.ts';
+import {
+  broken,
+  changingNode,
+  openChain,
+  type PermitChain,
+  prunedNode,
+  startPermitChain,
+  transfersIn,
+} from './permits.ts';
 
 let devnet: PermitChain;
 beforeAll(async () => {
@@ -17,38 +23,11 @@ afterAll(async () => {
   await devnet.stop();
 });
 
-function open(rpcUrl = devnet.url): Chain {
-  const chain = createChain({ chainId: 84_532, rpcUrl, timeoutMs: 20_000 });
-  onTestFinished(() => chain.close());
-  return chain;
-}
-
-/** Passes everything on to the devnet; `change` sees each answer. */
-function changing(
-  change: (request: RpcRequest, result: unknown) => unknown,
-): Promise<{ readonly url: string }> {
-  return startRpcStub(async (request) => {
-    const { method, params } = request.body;
-    succeed(request, change(request, await rpc(devnet.url, method, params)));
-  });
-}
-
-/** A node that has the state of its newest block alone. */
-function pruned(): Promise<{ readonly url: string }> {
-  return startRpcStub(async (request) => {
-    const { method, params } = request.body;
-    const isOld = method === 'eth_call' && typeof params[1] === 'string' && params[1] !== 'latest';
-    if (isOld) return refuse(request, { code: -32_000, message: 'missing trie node' });
-    return succeed(request, await rpc(devnet.url, method, params));
-  });
-}
+const open = (rpcUrl = devnet.url) => openChain(rpcUrl);
 
 const isLogs = ({ body }: RpcRequest): boolean => body.method === 'eth_getLogs';
 
-/** The index of the transfer among a transaction's transfers. */
-function transferIn({ logs }: TransactionReceipt, at = 0): number | undefined {
-  return logs.filter(({ address }) => address === devnet.token)[at]?.logIndex;
-}
+const transferIn = (receipt: TransactionReceipt, at = 0) => transfersIn(receipt)[at];
 
 const paidAt = (receipt: TransactionReceipt, at = 0) => ({
   kind: 'paid',
@@ -191,7 +170,9 @@ describe('a node', () => {
     const expected = devnet.expected();
     const receipt = await devnet.use(expected);
     let answers = 0;
-    const { url } = await changing((request, result) => (isLogs(request) && answers++ === 0 ? [] : result));
+    const { url } = await changingNode(devnet.url, (request, result) =>
+      isLogs(request) && answers++ === 0 ? [] : result,
+    );
     expect(await open(url).findAuthorization(expected, 0)).toMatchObject(paidAt(receipt));
   });
 
@@ -201,7 +182,7 @@ describe('a node', () => {
     const receipt = await devnet.use(paid);
     await devnet.cancel(canceled);
     await devnet.rpc('anvil_mine', '0x3');
-    const { url } = await pruned();
+    const { url } = await prunedNode(devnet.url);
     expect(await open(url).findAuthorization(paid, 0)).toMatchObject(paidAt(receipt));
     expect(await open(url).findAuthorization(canceled, 0)).toEqual({ kind: 'absent' });
   });
@@ -209,7 +190,7 @@ describe('a node', () => {
   test('that shows another calldata than that of the transaction is not believed', async () => {
     const expected = devnet.expected();
     const { transactionHash } = await devnet.use(expected);
-    const { url } = await changing((request, result) =>
+    const { url } = await changingNode(devnet.url, (request, result) =>
       request.body.method === 'eth_getTransactionByHash'
         ? { ...(result as object), hash: `0x${'cd'.repeat(32)}` }
         : result,
@@ -225,7 +206,7 @@ describe('a node', () => {
     const receipt = await devnet.use(expected);
     await devnet.rpc('anvil_mine', '0x190');
     let calls = 0;
-    const { url } = await changing((request, result) => {
+    const { url } = await changingNode(devnet.url, (request, result) => {
       if (request.body.method === 'eth_call') calls++;
       return result;
     });
@@ -259,8 +240,3 @@ test('the evidence of a transaction names the permit of each of its transfers', 
     value: { kind: 'mined', authorizations: [] },
   });
 });
-
-/** The same calldata with a signature that does not hold: its 65 bytes are followed by 31 of padding. */
-function broken(data: Hex): Hex {
-  return `0x${data.slice(2, -192)}${'ab'.repeat(32)}${data.slice(-128)}`;
-}

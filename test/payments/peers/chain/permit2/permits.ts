@@ -8,7 +8,7 @@ import {
   size,
 } from 'viem';
 import type { TransactionReceipt } from 'viem';
-import { expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts';
 import { devnetAddress, devnetKeys, lowerCase } from '../../../../../src/devnet/accounts.ts';
 import { multicall3Address, startChain } from '../../../../../src/devnet/chain.ts';
@@ -17,17 +17,24 @@ import {
   multicall3,
   permit2Contract,
   testToken,
+  uptoPermit2Proxy,
 } from '../../../../../src/devnet/contracts.ts';
-import { approvePermit2, deployTokens } from '../../../../../src/devnet/token.ts';
+import { approvePermit2, deployTokens, devnetTokens } from '../../../../../src/devnet/token.ts';
 import type { Address, Hex } from '../../../../../src/base/values/primitives.ts';
+import { type Chain, createChain } from '../../../../../src/payments/peers/chain/chain.ts';
+import { transferred } from '../../../../../src/payments/peers/chain/transfers.ts';
 import type { ExpectedTransfer } from '../../../../../src/payments/rules/payment.ts';
 import { permit2TypedData } from '../../../../../src/payments/rules/schemes/permit2/permit2.ts';
+import { uptoTypedData } from '../../../../../src/payments/rules/schemes/permit2/upto.ts';
 import {
   exactProxyAddress,
   nonceBit,
   permit2Address,
+  uptoProxyAddress,
 } from '../../../../../src/payments/rules/schemes/permit2/signature-transfer.ts';
+import { authorizationTypes } from '../../../../support/payer.ts';
 import { eventually } from '../../../../support/wait.ts';
+import { refuse, type RpcRequest, startRpcStub, succeed } from '../../../../base/peers/rpc/rpc-stub.ts';
 import { rpc } from '../authorizations.ts';
 
 const payer = privateKeyToAccount(devnetKeys.payer);
@@ -49,19 +56,15 @@ export async function startPermitChain() {
     return client.waitForTransactionReceipt({ hash });
   };
 
+  const network = `eip155:${chain.chainId}` as const;
+  const validBefore = 1n << 64n;
+  const termsOf = ({ asset, payTo, value: amount, nonce }: ExpectedTransfer) => {
+    return { network, asset, payTo, amount, validAfter: 0n, validBefore, nonce };
+  };
+
   /** The calldata of x402's contract that uses a nonce, for the expected transfer or another one. */
-  const settleData = async ({ asset, payTo, value, nonce }: ExpectedTransfer): Promise<Hex> => {
-    const validBefore = 1n << 64n;
-    const network = `eip155:${chain.chainId}` as const;
-    const typed = permit2TypedData({
-      network,
-      asset,
-      payTo,
-      amount: value,
-      validAfter: 0n,
-      validBefore,
-      nonce,
-    });
+  const settleData = async (expected: ExpectedTransfer): Promise<Hex> => {
+    const typed = permit2TypedData(termsOf(expected));
     const { permitted, deadline, witness } = typed.message;
     const signature = await payer.signTypedData(typed);
     const permit = { permitted, nonce: typed.message.nonce, deadline };
@@ -71,6 +74,35 @@ export async function startPermitChain() {
       functionName: 'settle',
       args: [permit, payer.address, witness, signature],
     });
+  };
+
+  /** The same of `upto`, where an account may move these atoms: in a batch the contract that makes its calls. */
+  const uptoData = async (
+    expected: ExpectedTransfer,
+    atoms: bigint,
+    submitter: Address = multicall3Address,
+  ): Promise<Hex> => {
+    const typed = uptoTypedData({ ...termsOf(expected), submitter });
+    const { permitted, deadline, witness } = typed.message;
+    const signature = await payer.signTypedData(typed);
+    const permit = { permitted, nonce: typed.message.nonce, deadline };
+    const { abi } = uptoPermit2Proxy;
+    return encodeFunctionData({
+      abi,
+      functionName: 'settle',
+      args: [permit, atoms, payer.address, witness, signature],
+    });
+  };
+
+  /** The calldata of the token that uses an EIP-3009 authorization. */
+  const authorizationData = async ({ payTo: to, value, nonce }: ExpectedTransfer): Promise<Hex> => {
+    const { name, version } = devnetTokens[0];
+    const domain = { name, version, chainId: chain.chainId, verifyingContract: token };
+    const message = { from: payer.address, to, value, validAfter: 0n, validBefore, nonce };
+    const primaryType = 'TransferWithAuthorization';
+    const signature = await payer.signTypedData({ domain, types: authorizationTypes, primaryType, message });
+    const args = [...Object.values(message), signature];
+    return encodeFunctionData({ abi: testToken.abi, functionName: 'transferWithAuthorization', args });
   };
 
   const batch = (calls: readonly { readonly target: Address; readonly callData: Hex }[]) => {
@@ -92,8 +124,22 @@ export async function startPermitChain() {
       value: 1_000n,
       nonce: generatePrivateKey(),
     }),
+    /** One of at most these atoms, by `upto`. */
+    expectedUpto: (most = 1_000n): ExpectedTransfer => ({
+      transferMethod: 'upto',
+      asset: token,
+      from: lowerCase(payer.address),
+      payTo: devnetAddress('payTo'),
+      value: most,
+      nonce: generatePrivateKey(),
+    }),
     settleData,
+    uptoData,
+    authorizationData,
     batch,
+    /** Moves these atoms of at most the expected transfer. */
+    useUpto: async (expected: ExpectedTransfer, atoms: bigint) =>
+      send(uptoProxyAddress, await uptoData(expected, atoms, lowerCase(sender.address))),
     /** Uses a nonce, for the expected transfer or another one. */
     use: async (expected: ExpectedTransfer) => send(exactProxyAddress, await settleData(expected)),
     /** Uses nonces in one transaction, each where that is possible. */
@@ -164,4 +210,42 @@ function callerOf(target: Address, data: Hex): Hex {
   const runtime = concatHex([`0x61${length}60${at}600039`, call, data]);
   // CODECOPY(0, 12, size); RETURN(0, size)
   return concatHex([`0x61${numberToHex(size(runtime), { size: 2 }).slice(2)}80600c6000396000f3`, runtime]);
+}
+
+/** A chain as a gateway reads it. */
+export function openChain(rpcUrl: string): Chain {
+  const chain = createChain({ chainId: 84_532, rpcUrl, timeoutMs: 20_000 });
+  onTestFinished(() => chain.close());
+  return chain;
+}
+
+/** A node that passes everything on to another one; `change` sees each answer. */
+export function changingNode(
+  url: string,
+  change: (request: RpcRequest, result: unknown) => unknown,
+): Promise<{ readonly url: string }> {
+  return startRpcStub(async (request) => {
+    const { method, params } = request.body;
+    succeed(request, change(request, await rpc(url, method, params)));
+  });
+}
+
+/** A node that has the state of its newest block alone. */
+export function prunedNode(url: string): Promise<{ readonly url: string }> {
+  return startRpcStub(async (request) => {
+    const { method, params } = request.body;
+    const isOld = method === 'eth_call' && typeof params[1] === 'string' && params[1] !== 'latest';
+    if (isOld) return refuse(request, { code: -32_000, message: 'missing trie node' });
+    return succeed(request, await rpc(url, method, params));
+  });
+}
+
+/** The same calldata with a signature that does not hold: its 65 bytes are followed by 31 of padding. */
+export function broken(data: Hex): Hex {
+  return `0x${data.slice(2, -192)}${'ab'.repeat(32)}${data.slice(-128)}`;
+}
+
+/** The indices of the transfers among a transaction's logs. */
+export function transfersIn({ logs }: TransactionReceipt): number[] {
+  return logs.filter(({ topics }) => topics[0] === transferred).map(({ logIndex }) => logIndex);
 }

@@ -21,7 +21,7 @@ import type {
   SettlementAnswer,
   UsedAuthorization,
 } from '../scheme.ts';
-import { type Move, permitNonces, permitUse } from './permits.ts';
+import { type Move, type Permit, permitsFor, permitUse } from './permits.ts';
 import { atHash, findUseBlock, isNonceUsedCall } from './use-block.ts';
 
 /**
@@ -109,10 +109,9 @@ async function bind(
   if (input.kind === 'unavailable') return input;
   // the node has just shown its logs
   if (input.value === undefined) return unavailable('inconsistent');
-  const form = formOf(expected);
   const uses = [...byValue].map(([value, transfers]) => {
-    const nonces = permitNonces(input.value ?? '0x', { ...moveOf(expected), value }, form);
-    return { transfers, use: permitUse(nonces, expected.nonce, transfers) };
+    const permits = permitsFor(input.value ?? '0x', { ...moveOf(expected), value });
+    return { transfers, use: permitUse(permits, permitOf(expected), transfers) };
   });
   const moved = uses.flatMap(({ use }) => (use.kind === 'moved' ? [use.transfer] : []));
   const [only, another] = moved;
@@ -240,7 +239,7 @@ async function searchTransfers(
   return found.value ?? { kind: isUnclear ? 'ambiguous' : 'absent' };
 }
 
-/** Every transfer for which the calldata has a permit, if it has as many as there are transfers. */
+/** Every transfer for which the calldata has a permit of this scheme, if it has as many of all schemes as there are transfers. */
 function usedAuthorizations(logs: readonly Log[], input: Hex, isUpto: boolean): UsedAuthorization[] {
   const moves = Map.groupBy(
     logs.flatMap((log) => transferOf(log) ?? []),
@@ -248,10 +247,11 @@ function usedAuthorizations(logs: readonly Log[], input: Hex, isUpto: boolean): 
   );
   return [...moves.values()].flatMap((transfers) => {
     const [move] = transfers;
-    const nonces = move ? permitNonces(input, move, { isUpto }) : [];
-    return nonces.flatMap((nonce) => {
-      const use = permitUse(nonces, nonce, transfers);
-      if (use.kind !== 'moved') return [];
+    const permits = move ? permitsFor(input, move) : [];
+    return permits.flatMap((permit) => {
+      const use = permitUse(permits, permit, transfers);
+      if (use.kind !== 'moved' || (permit.most !== undefined) !== isUpto) return [];
+      const { nonce } = permit;
       const { asset, from: payer, logIndex } = use.transfer;
       return [{ asset, payer, nonce, logIndex }];
     });
@@ -290,8 +290,8 @@ function proxyOf({ transferMethod }: ExpectedTransfer): Address {
   return transferMethod === 'upto' ? uptoProxyAddress : exactProxyAddress;
 }
 
-function formOf({ transferMethod, value }: ExpectedTransfer) {
-  return transferMethod === 'upto' ? { isUpto: true, most: value } : { isUpto: false };
+function permitOf({ transferMethod, nonce, value }: ExpectedTransfer): Permit {
+  return { nonce, most: transferMethod === 'upto' ? value : undefined };
 }
 
 function moveOf({ asset, from, payTo: to }: ExpectedTransfer): Omit<Move, 'value'> {
