@@ -4,7 +4,7 @@ import { bytesToHex, concatHex, hexToBytes, numberToHex } from 'viem/utils';
 import { encodeEventData, type LedgerEvent } from '../../src/ledger/rules/event.ts';
 import type { SignedPaymentData } from '../../src/ledger/rules/payment-events.ts';
 import { paymentFromData } from '../../src/payments/rules/payment.ts';
-import { authorizationDigest } from '../../src/payments/rules/schemes/eip3009/authorization-digest.ts';
+import { schemes } from '../../src/payments/rules/schemes/schemes.ts';
 import { accountOf } from '../../src/base/values/ethereum-signature.ts';
 import type { Address, Hex } from '../../src/base/values/primitives.ts';
 import { recordedDigest } from '../../src/payments/rules/quote.ts';
@@ -139,7 +139,7 @@ function accountOfKey(key: Hex): Address {
 
 /** A payer's signature over the terms of a payment, as 65 bytes in hex. */
 export function signTerms(key: Hex, terms: Omit<SignedPaymentData, 'signature'>): Hex {
-  const digest = authorizationDigest(paymentFromData({ ...terms, signature: '0x' }));
+  const digest = schemes[terms.transfer_method].digest(paymentFromData({ ...terms, signature: '0x' }));
   const { signature, recid } = secp256k1.ecdsaSign(digest, hexToBytes(key));
   return concatHex([bytesToHex(signature), numberToHex(27 + recid)]);
 }
