@@ -135,7 +135,7 @@ export function summarize(reports: readonly RunReport[]): string[] {
   return [
     'Faults injected:',
     ...table,
-    `Payments: ${total('signed')} signed, ${total('landed')} landed, ${total('accepted')} answers 202, ${total('refused')} refused ` +
+    `Payments: ${total('signed')} signed, ${total('landed')} landed (${total('upto')} by upto, ${total('permits')} by other permits), ${total('accepted')} accepted, ${total('refused')} refused ` +
       `(${total('excused')} of them before another request of the same client started the payment)`,
     `Completions: ${total('asked')} asked for, ${total('completions')} answered, ${total('spends')} spends earned`,
     broken.length === 0

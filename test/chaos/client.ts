@@ -38,8 +38,10 @@ export async function askForOffer(
     try {
       const response = await send(random.pick(urls), request, timeLimit(3_000, deadline));
       const text = await response.text();
-      if (response.status === 402)
-        return offerOf({ status: 402, headers: response.headers, text, json: undefined });
+      const { status, headers } = response;
+      const offer = status === 402 ? offerOf({ status, headers, text, json: undefined }) : undefined;
+      // no facilitator has said yet what it settles
+      if (offer && offer.accepts.length > 0) return offer;
     } catch {
       // the gateway was killed: ask again
     }
@@ -103,7 +105,7 @@ function endOf(attempt: Attempt): Presentation['end'] | undefined {
   const { status = 0, code, answer } = attempt;
   if (answer) {
     if (answer.sha256 === undefined || status >= 500) return undefined;
-    return answer.isCharged ? 'accepted' : 'refused';
+    return answer.isCharged || status < 400 ? 'accepted' : 'refused';
   }
   if (status === 202) return 'accepted';
   if (isClosed(code)) return 'closed';

@@ -2,6 +2,7 @@ import { sha256 } from '../../src/base/values/sha256.ts';
 import { redeliveryTypedData } from '../../src/payments/rules/payer-signatures.ts';
 import type { Address, Caip2, Hex } from '../../src/base/values/primitives.ts';
 import { signedTransfer, signOption } from '../support/permit2.ts';
+import { isUpto } from '../support/upto.ts';
 import { askForOffer } from './client.ts';
 import { landLate } from './late-scenarios.ts';
 import { pay, payerOf, payLater, type RunningScenario, sign, signThis } from './scenario-parts.ts';
@@ -65,7 +66,8 @@ export async function useNonceOtherwise(running: RunningScenario): Promise<void>
   if (!offer) return;
   const account = payerOf(running);
   const signed = await signThis(running, offer, account);
-  const isCancelled = random.chance(0.5);
+  // another transfer by upto only its facilitator can submit
+  const isCancelled = random.chance(0.5) || isUpto(signed.payment);
   const voidIt = async (): Promise<void> => {
     const { frontRunner, records } = parts;
     const other = { account, nonce: signedTransfer(signed.payment).nonce, amount: 1n };

@@ -58,7 +58,7 @@ export function makeScenario(random: Random, index: number, options: ScheduleOpt
     kind === 'credit_buyer'
       ? 'top_up'
       : isRouted
-        ? random.pick(routeJobs)
+        ? random.pick([...routeJobs, 'metered'] as const)
         : kind === 'nonce_rivals' || kind === 'spent_nonce'
           ? 'delegated'
           : random.pick(['pushed', 'pushed', 'leased', 'leased', other] as const);

@@ -19,7 +19,7 @@ import { runTollbook } from './tollbook-command.ts';
 /** A chain with its tokens, a facilitator, funded payers. */
 export interface PaymentNetwork {
   readonly chain: Chain;
-  /** In the order of the offers. The last one is paid with by Permit2, which all payers have approved. */
+  /** In the order of the offers. The last one is paid with by Permit2, which all payers have approved for all of them. */
   readonly tokens: readonly [Address, Address, Address];
   readonly registry: Address;
   readonly facilitatorUrl: string;
@@ -79,14 +79,16 @@ export async function startNetwork(scope: Scope, random: Random): Promise<Paymen
     await startFacilitator({ rpcUrl, chainId, privateKey: devnetKeys.facilitator }),
   );
   const payers = Array.from({ length: payerCount }, () => privateKeyToAccount(random.hex32()));
+  const tokens = [token, secondToken, plainToken] as const;
   const mints = payers.flatMap(({ address }) =>
-    [token, secondToken, plainToken].map((asset) => mint(chain, asset, address, initialAtoms)),
+    tokens.map((asset) => mint(chain, asset, address, initialAtoms)),
   );
-  const approvals = payers.map((account) => approvePermit2(chain, plainToken, account));
-  await Promise.all([...mints, ...approvals]);
+  await Promise.all(mints);
+  for (const asset of tokens)
+    await Promise.all(payers.map((account) => approvePermit2(chain, asset, account)));
   return {
     chain,
-    tokens: [token, secondToken, plainToken],
+    tokens,
     registry,
     facilitatorUrl: facilitator.url,
     modelUrl: new URL(model.url).origin,

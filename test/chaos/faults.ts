@@ -29,6 +29,9 @@ export type FaultKind =
   | 'lie_failed'
   /** A valid payment is reported as invalid. */
   | 'lie_invalid'
+  /** All that was signed is moved, or half of what was to be moved: of a payment by upto. */
+  | 'move_more'
+  | 'move_less'
   /** A lagging node: no receipt, no logs. */
   | 'stale'
   /** Half of a message arrives, then the connection closes. */
@@ -92,6 +95,8 @@ const perMille: Readonly<Record<Place, Partial<Record<FaultKind, number>>>> = {
     lie_success: 25,
     lie_replay: 120,
     lie_failed: 25,
+    move_more: 60,
+    move_less: 40,
   },
   supported: { error_before: 30, garbage_before: 30 },
   rpc: {

@@ -4,7 +4,7 @@ import { permitNonce } from '../support/permit2.ts';
 import type { Ambushes } from './ambushes.ts';
 import type { ChainGate } from './chain-gate.ts';
 import { paymentKey, type Records } from './records.ts';
-import type { Place } from './faults.ts';
+import type { Fault, Place } from './faults.ts';
 import type { FrontRunner } from './front-runner.ts';
 import { applyFault } from './http-faults.ts';
 import {
@@ -26,7 +26,7 @@ export interface PeerParts {
   readonly strike: StrikeHere;
 }
 
-type Forward = () => Promise<Answer>;
+type Forward = (body?: Buffer) => Promise<Answer>;
 
 const settleCall = z.object({
   paymentPayload: z.object({
@@ -44,6 +44,14 @@ const settleCall = z.object({
       })),
   }),
   paymentRequirements: z.object({ asset: z.string(), network: z.string() }),
+});
+const uptoCall = z.looseObject({
+  paymentPayload: z.looseObject({
+    payload: z.looseObject({
+      permit2Authorization: z.looseObject({ permitted: z.looseObject({ amount: z.string() }) }),
+    }),
+  }),
+  paymentRequirements: z.looseObject({ scheme: z.literal('upto'), amount: z.string() }),
 });
 const isValid = z.object({ isValid: z.literal(true) });
 const settled = z.object({ success: z.literal(true), transaction: z.string() });
@@ -64,6 +72,7 @@ export function startFacilitatorProxy(
   const lie = async (
     kind: string,
     call: z.infer<typeof settleCall>,
+    changed: Buffer | undefined,
     forward: Forward,
   ): Promise<Reply | undefined> => {
     const { network, asset } = call.paymentRequirements;
@@ -88,6 +97,14 @@ export function startFacilitatorProxy(
         records.addLie(asset, from, nonce);
         return jsonAnswer({ success: true, transaction, ...about });
       }
+      case 'move_more':
+      case 'move_less': {
+        if (!changed) return undefined;
+        const reply = await forward(changed);
+        if (settled.safeParse(parseJson(reply.body)).success)
+          records.movedOtherwise.add(paymentKey(asset, from, nonce));
+        return reply;
+      }
       default:
         return undefined;
     }
@@ -106,8 +123,11 @@ export function startFacilitatorProxy(
       faults.count(`${place}: planned answer`, nonce.slice(0, 10));
       return planned;
     }
-    const fault = faults.draw(place);
-    const lied = await lie(fault.kind, call, forward);
+    const drawn = faults.draw(place);
+    const changed = movingOtherwise(drawn.kind, exchange.body);
+    const isMove = drawn.kind === 'move_more' || drawn.kind === 'move_less';
+    const fault: Fault = isMove && !changed ? { kind: 'none', ms: 0 } : drawn;
+    const lied = await lie(fault.kind, call, changed, forward);
     if (fault.kind !== 'none') faults.count(`${place}: ${fault.kind}`, nonce.slice(0, 10));
     const reply = lied ?? (await applyFault(fault, forward, faults));
     if (reply !== 'cut' && place === 'verify' && isValid.safeParse(parseJson(reply.body)).success)
@@ -125,10 +145,25 @@ export function startFacilitatorProxy(
     async (exchange, forward) => {
       if (exchange.path === '/verify') return behave(exchange, forward, 'verify');
       // a transfer that lands while a reorg is counted would be removed without a record
-      if (exchange.path === '/settle') return behave(exchange, () => gate.send(forward), 'settle');
+      if (exchange.path === '/settle')
+        return behave(exchange, (body) => gate.send(() => forward(body)), 'settle');
       return plainFault('supported', forward, faults);
     },
   );
+}
+
+/** A request to settle another amount of a payment by upto than the gateway says; undefined where there is no other. */
+function movingOtherwise(kind: Fault['kind'], body: Buffer): Buffer | undefined {
+  const { data: asked } = uptoCall.safeParse(parseJson(body));
+  if (!asked || (kind !== 'move_more' && kind !== 'move_less')) return undefined;
+  const { paymentPayload, paymentRequirements: told } = asked;
+  const half = BigInt(told.amount) / 2n;
+  const amount =
+    kind === 'move_more'
+      ? paymentPayload.payload.permit2Authorization.permitted.amount
+      : String(half > 0n ? half : 1n);
+  if (amount === told.amount) return undefined;
+  return Buffer.from(JSON.stringify({ ...asked, paymentRequirements: { ...told, amount } }));
 }
 
 const usedCalls = ['authorizationState(address,bytes32)', 'nonceBitmap(address,uint256)'].map((one) =>

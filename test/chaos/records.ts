@@ -55,7 +55,17 @@ export interface RouteCall {
   /** When the gateway had the answer, or was gone. */
   endedAt: number | undefined;
   /** Undefined where it was not whole. */
-  answer: { readonly status: number; readonly sha256: string } | undefined;
+  answer: RouteAnswer | undefined;
+}
+
+/** What the upstream of a route answered. */
+export interface RouteAnswer {
+  readonly status: number;
+  readonly sha256: string;
+  /** What it says that it costs. */
+  readonly prices: readonly string[];
+  /** It says so at its end: its client has it before it is paid. */
+  readonly isPricedLast: boolean;
 }
 
 /** One request for a completion and what came of it. */
@@ -110,6 +120,8 @@ export interface Records {
   readonly signed: Map<string, SignedOnce>;
   /** Payments that the facilitator falsely reported as settled. */
   readonly lies: Set<string>;
+  /** Payments by upto of which the facilitator moved another amount than it was told. */
+  readonly movedOtherwise: Set<string>;
   /** Payments that a facilitator reported as valid at least once. */
   readonly validated: Set<string>;
   /** When the last settle request of a payment was sent, by its nonce and this machine's clock. */
@@ -152,6 +164,7 @@ export function createRecords(): Records {
     presentations: [],
     signed,
     lies,
+    movedOtherwise: new Set(),
     validated: new Set(),
     settles: new Map(),
     startSentAt: new Map(),

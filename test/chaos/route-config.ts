@@ -7,7 +7,11 @@ export interface RouteConfigValues {
 /** A longer answer is passed on, and not stored. */
 export const longestKeptBytes = 200_000;
 
-/** Three routes: one whose upstream answers first, and two that are settled first. */
+/** What each route costs, and at most where its answers say what they have used, by this header. */
+export const routePriceWei = 10n ** 15n;
+export const priceHeader = 'x-price';
+
+/** Four routes: one whose upstream answers first, one that is charged by its answer, and two that are settled first. */
 export function routeTables({ upstreamUrl, port }: RouteConfigValues): string {
   const route = (index: number, method: string, path: string, more = '') => `
 [[routes]]
@@ -27,10 +31,9 @@ bind_address = "127.0.0.1:${port}"
 public_url = "https://routes.chaos.example"
 
 [job_prices.7]
-0 = "1000000000000000"
-1 = "1000000000000000"
-2 = "1000000000000000"
+${[0, 1, 2, 3].map((index) => `${index} = "${routePriceWei}"`).join('\n')}
 ${route(0, 'GET', '/files')}
 ${route(1, 'GET', '/streams', 'flow = "upfront"')}
-${route(2, 'POST', '/orders')}`;
+${route(2, 'POST', '/orders')}
+${route(3, 'GET', '/metered', `charge_header = "${priceHeader}"`)}`;
 }

@@ -7,16 +7,40 @@ import { inPieces } from './chat-peers.ts';
 import { applyFault } from './http-faults.ts';
 import type { PeerParts } from './peers.ts';
 import type { Records, RouteCall } from './records.ts';
+import { priceHeader, routePriceWei } from './route-config.ts';
 import type { Scope } from './rig.ts';
 
-/** The API that the routes sell. No two of its answers are the same; the end of a path says how many bytes it has, or that there is none. */
+/** What the answers of a metered route may say that they cost: the nth answer. The last five are no usable price. */
+export const saidPrices = {
+  all: () => [String(routePriceWei)],
+  // another price at each attempt, and mostly no whole number of atoms
+  some: (nth: number) => [String((routePriceWei * BigInt((nth % 89) + 1)) / 97n)],
+  least: () => ['1'],
+  nothing: () => ['0'],
+  none: () => [],
+  two: () => ['1', '2'],
+  malformed: () => ['NaN'],
+  dollars: () => ['0.1 USD'],
+  above: () => [String(routePriceWei + 1n)],
+} as const satisfies Readonly<Record<string, (nth: number) => string[]>>;
+export type SaidPrice = keyof typeof saidPrices;
+
+/**
+ * The API that the routes sell. No two of its answers are the same; the end of a path says how many bytes it has, or that there is none, and of a metered route before
+ * that what it costs, and whether its head or its end says so.
+ */
 export async function startRouteUpstream(scope: Scope): Promise<string> {
   let answers = 0;
   const server = createServer((request, response) => {
     request.resume().on('end', () => {
-      const [size = ''] = (request.url ?? '').split('-').slice(-1);
+      const [price = '', place, size = ''] = (request.url ?? '').split('-').slice(-3);
       const line = `answer ${++answers} to ${String(request.headers['x-net-idempotency-key'])}\n`;
-      response.writeHead(size === 'absent' ? 404 : 200, { 'content-type': 'text/plain' });
+      const prices = price in saidPrices ? saidPrices[price as SaidPrice](answers) : [];
+      response.setHeader('content-type', 'text/plain');
+      if (place === 'end') response.setHeader('trailer', priceHeader);
+      else if (prices.length > 0) response.setHeader(priceHeader, prices);
+      response.writeHead(size === 'absent' ? 404 : 200).flushHeaders();
+      if (place === 'end') response.addTrailers(prices.map((one): [string, string] => [priceHeader, one]));
       response.end(line.padEnd(Number(size) || 0, '.'));
     });
   });
@@ -47,8 +71,11 @@ export function startRouteUpstreamProxy(
       const reply = await applyFault(fault, forward, faults);
       if (await strike('after_route_upstream')) return 'cut';
       if (reply === 'cut') return reply;
-      const { status, body } = reply;
-      if (!fault.kind.endsWith('_midway')) call.answer = { status, sha256: sha256(body) };
+      const { status, body, headers, trailers = {} } = reply;
+      const isPricedLast = headers.trailer === priceHeader;
+      const prices = [(isPricedLast ? trailers : headers)[priceHeader] ?? []].flat();
+      if (!fault.kind.endsWith('_midway'))
+        call.answer = { status, sha256: sha256(body), prices, isPricedLast };
       const sent = inPieces(reply, fault, { faults, strike }, 'during_route_stream');
       return sent.pieces ? { ...sent, pieces: { ...sent.pieces, isSized: body.length % 2 === 0 } } : sent;
     },

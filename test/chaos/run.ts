@@ -61,6 +61,9 @@ export interface RunReport {
 export interface PaymentCounts {
   readonly signed: number;
   readonly landed: number;
+  /** Of them, those by upto, and those by a permit of another scheme. */
+  readonly upto: number;
+  readonly permits: number;
   readonly accepted: number;
   readonly refused: number;
   /** Refused payments that a later request of the same client started after all. */
@@ -361,11 +364,12 @@ function asJson(value: object): string {
   return JSON.stringify(value, (_, one: unknown) => (typeof one === 'bigint' ? String(one) : one));
 }
 
-function countPayments(records: Records, { landed, excused, spends }: Checked): PaymentCounts {
+function countPayments(records: Records, { landed, landedBy, excused, spends }: Checked): PaymentCounts {
   const ended = (end: string): number => records.presentations.filter((one) => one.end === end).length;
   return {
     signed: records.signed.size,
     landed,
+    ...landedBy,
     accepted: ended('accepted'),
     refused: ended('refused'),
     excused,

@@ -85,12 +85,12 @@ export async function signThis(
 
 const poorValiditySecs = 10;
 /** An upstream that answers first takes its time. */
-const fileValiditySecs = 20;
+const askedFirstValiditySecs = 20;
 
 /** A payment without balance ends only when its authorization expires, so it expires early; so does one whose client leaves its upstream unanswered. */
 function validitySecsOf({ kind, job }: Paying['scenario']): number | undefined {
   const isPoor = kind === 'poor' || kind === 'late_landing';
-  if (job === 'file' && (isPoor || kind === 'quitter')) return fileValiditySecs;
+  if ((job === 'file' || job === 'metered') && (isPoor || kind === 'quitter')) return askedFirstValiditySecs;
   return isPoor ? poorValiditySecs : undefined;
 }
 

@@ -131,14 +131,15 @@ export const jobs = {
   leased: { path: '/x402/jobs/2/0' },
   /** It sells credit, in runs whose gateways serve chat. */
   top_up: { path: '/x402/jobs/9/0' },
-  /** Routes: one whose upstream answers before the payment is settled, and two that are settled first. */
+  /** Routes: one whose upstream answers before the payment is settled, two that are settled first, and one that is charged by its answer. */
   file: { path: '/files' },
   stream: { path: '/streams' },
   order: { path: '/orders' },
+  metered: { path: '/metered' },
 } as const;
 export type JobName = keyof typeof jobs;
 export const topUpPath = jobs.top_up.path;
-export const routeJobs = ['file', 'stream', 'order'] as const satisfies readonly JobName[];
+export const routeJobs = ['file', 'stream', 'order', 'metered'] as const satisfies readonly JobName[];
 
 /** Whether a request is one for a route. */
 export function isOfRoute({ path }: { readonly path: string }): boolean {

@@ -17,13 +17,15 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
+  /** What follows the body, where the headers announce it. */
+  readonly trailers?: NodeJS.Dict<string[]>;
   /** The body is sent in pieces with pauses between them; left out, as a whole. */
   readonly pieces?: Pieces;
 }
 
 export interface Pieces {
   readonly pauseMs: number;
-  /** The answer says its length. */
+  /** The answer says its length, unless something follows its body. */
   readonly isSized?: boolean;
   /** Before the second half of the pieces; the connection is cut if it resolves to false. */
   readonly midway: () => Promise<boolean>;
@@ -39,7 +41,10 @@ export interface HttpProxy {
   close(): Promise<void>;
 }
 
-export type Behave = (exchange: Exchange, forward: () => Promise<Answer>) => Promise<Reply>;
+/** @param forward sends the request to its peer, or the same one with another body */
+export type Behave = (exchange: Exchange, forward: (body?: Buffer) => Promise<Answer>) => Promise<Reply>;
+
+const passedOn = ['content-type', 'retry-after', 'x-price', 'trailer'] as const;
 
 /** A proxy in front of a peer. Whole requests go through it: what it does to them, `behave` decides. */
 export async function startHttpProxy(target: () => string, behave: Behave): Promise<HttpProxy> {
@@ -50,16 +55,27 @@ export async function startHttpProxy(target: () => string, behave: Behave): Prom
     const { method = 'GET', url: path = '/', headers } = request;
     const over = new Promise((resolve) => response.once('close', resolve));
     const exchange = { method, path, headers, body: Buffer.concat(await request.toArray()), over };
-    const reply = await behave(exchange, () => send(agent, target(), exchange));
+    const reply = await behave(exchange, (changed = exchange.body) =>
+      send(agent, target(), { ...exchange, body: changed }),
+    );
     if (reply === 'cut') return void request.socket.destroy();
-    const { 'content-type': type, 'retry-after': retryAfter } = reply.headers;
+    const { headers: said, trailers = {} } = reply;
+    const isSized = reply.pieces?.isSized && said.trailer === undefined;
     response.writeHead(reply.status, {
-      ...(type && { 'content-type': type }),
-      ...(retryAfter && { 'retry-after': retryAfter }),
-      ...(reply.pieces?.isSized && { 'content-length': reply.body.length }),
+      ...Object.fromEntries(passedOn.flatMap((name) => (said[name] ? [[name, said[name]]] : []))),
+      ...(isSized && { 'content-length': reply.body.length }),
     });
-    if (reply.pieces) return sendPieces(response, reply.body, reply.pieces);
-    response.end(reply.body);
+    const end = (last?: Buffer): void => {
+      if (said.trailer !== undefined)
+        response.addTrailers(
+          Object.entries(trailers).flatMap(([name, values = []]) =>
+            values.map((value): [string, string] => [name, value]),
+          ),
+        );
+      response.end(last);
+    };
+    if (reply.pieces) return sendPieces(response, reply.body, reply.pieces, end);
+    end(reply.body);
   };
   const server = http.createServer((request, response) => {
     pending++;
@@ -89,6 +105,7 @@ async function sendPieces(
   response: ServerResponse,
   body: Buffer,
   { pauseMs, midway }: Pieces,
+  end: () => void,
 ): Promise<void> {
   const bytes = Math.ceil(body.length / pieceCount);
   for (let piece = 0; piece < pieceCount && !response.destroyed; piece++) {
@@ -96,7 +113,7 @@ async function sendPieces(
     response.write(body.subarray(piece * bytes, (piece + 1) * bytes));
     await sleep(pauseMs);
   }
-  response.end();
+  end();
 }
 
 const ownHeaders = new Set(['host', 'connection', 'transfer-encoding', 'content-length', 'keep-alive']);
@@ -118,7 +135,13 @@ async function send(
     request.once('response', resolve).once('error', reject);
   });
   const whole = Buffer.concat(await response.toArray());
-  return { status: response.statusCode ?? 502, headers: response.headers, body: whole };
+  const { statusCode: status = 502, headersDistinct, trailersDistinct: trailers } = response;
+  return { status, headers: { ...response.headers, ...repeated(headersDistinct) }, body: whole, trailers };
+}
+
+/** Headers that are there several times, which `headers` has as one. */
+function repeated(distinct: NodeJS.Dict<string[]>): NodeJS.Dict<string[]> {
+  return Object.fromEntries(Object.entries(distinct).filter(([, values = []]) => values.length > 1));
 }
 
 export function jsonAnswer(value: unknown): Answer {

@@ -14,6 +14,7 @@ import {
   permit2Address,
 } from '../../src/payments/rules/schemes/permit2/signature-transfer.ts';
 import type { Answer, GatewayClient } from './gateway.ts';
+import { isUpto, signUpto } from './upto.ts';
 import { header, type Offer, offerOf, payer, type Payment, signOffer } from './payer.ts';
 
 /** A chain where Permit2 moves the devnet payer's EURC, and what makes a gateway accept it so. */
@@ -74,13 +75,21 @@ export async function signPermit(offer: Offer, { account = payer, ...options }: 
 
 export type Permit = Awaited<ReturnType<typeof signPermit>>;
 
-/** A payment of the option of an offer, in its transfer method. */
+/** A payment of the option of an offer, in its scheme and transfer method. */
 export function signOption(
   offer: Offer,
   option: number,
   { validBefore, amount, nonce, account = payer }: PermitOptions = {},
 ): Promise<Payment | Permit> {
-  if (offer.accepts[option]?.extra['assetTransferMethod'] === 'permit2')
+  const accepted = offer.accepts[option];
+  if (accepted && isUpto({ accepted }))
+    return signUpto(offer, {
+      option,
+      account,
+      ...(nonce && { nonce }),
+      signed: { ...(validBefore && { validBefore }), ...(amount && { amount }) },
+    });
+  if (accepted?.extra['assetTransferMethod'] === 'permit2')
     return signPermit(offer, {
       account,
       ...(nonce && { nonce }),

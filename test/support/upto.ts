@@ -11,6 +11,8 @@ import { type Offer, payer } from './payer.ts';
 export interface UptoOptions {
   readonly account?: typeof payer;
   readonly nonce?: Hex;
+  /** Which of the offers; left out, the first that takes it. */
+  readonly option?: number;
   /** Fields that are signed in place of the offered ones. */
   readonly signed?: {
     readonly amount?: bigint;
@@ -20,9 +22,11 @@ export interface UptoOptions {
   };
 }
 
-/** A payment by `upto` of the first offer that takes it. */
+/** A payment by `upto` of an offer that takes it. */
 export async function signUpto(offer: Offer, { account = payer, ...options }: UptoOptions = {}) {
-  const accepted = offer.accepts.find(({ scheme }) => scheme === 'upto');
+  const accepted = offer.accepts.find(
+    ({ scheme }, index) => scheme === 'upto' && (options.option ?? index) === index,
+  );
   if (!accepted) throw new Error('no such offer');
   const { nonce = `0x${randomBytes(32).toString('hex')}`, signed = {} } = options;
   const typed = uptoTypedData({
@@ -52,6 +56,11 @@ export async function signUpto(offer: Offer, { account = payer, ...options }: Up
       },
     },
   };
+}
+
+/** Whether a payment is of at most the signed amount. */
+export function isUpto({ accepted }: { readonly accepted: { readonly scheme: string } }): boolean {
+  return accepted.scheme === 'upto';
 }
 
 export type UptoPayment = Awaited<ReturnType<typeof signUpto>>;

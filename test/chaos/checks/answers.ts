@@ -10,6 +10,8 @@ interface Facts {
   readonly transfers: readonly Landed[];
   readonly payments: ReadonlyMap<string, RecordedPayment>;
   readonly events: readonly RecordedEvent[];
+  /** Payments by upto of which more was moved than was used. */
+  readonly tooMuch: ReadonlySet<string>;
   /** When the faults ended. */
   readonly quietSince: number;
 }
@@ -68,7 +70,7 @@ export function countExcused(facts: Facts): number {
 }
 
 /** Definite refusals that went to the payer of a landed payment. */
-function* refusalsOfPaid({ records, transfers, payments, events }: Facts) {
+function* refusalsOfPaid({ records, transfers, payments, events, tooMuch }: Facts) {
   const landed = new Set(transfers.map(({ key }) => key));
   const refusals = events.filter(isRefusal);
   for (const presentation of records.presentations) {
@@ -77,9 +79,9 @@ function* refusalsOfPaid({ records, transfers, payments, events }: Facts) {
     // a refusal that was true when it was sent is not a violation: a third party landed the payment afterwards
     if (!landed.has(key) || records.landedLate.has(key) || !isOwnRequest(payment, presentation)) continue;
     for (const attempt of presentation.attempts.filter(isDefinite)) {
-      // never started, and landed all the same: its refund is due, which the check of the money looks for
+      // never started, and landed all the same: its refund is due, which the check of the money looks for; so is that of one that moved too much
       const isExcused =
-        payment && !isFalseRejection(records, presentation, attempt)
+        payment && !tooMuch.has(key) && !isFalseRejection(records, presentation, attempt)
           ? wasDecidedBefore(records, payment, presentation, attempt, refusals)
           : attempt.code === 'payment_recovered';
       yield { presentation, attempt, isExcused };

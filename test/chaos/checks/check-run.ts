@@ -2,6 +2,8 @@ import type { RecordedEvent } from '../../../src/ledger/rules/event.ts';
 import type { Address } from '../../../src/base/values/primitives.ts';
 import { countByType, countersFrom } from '../../../src/ledger/rules/counters.ts';
 import { checkedFaults, ledgerFaults } from '../../support/ledger-faults.ts';
+import { isPermit } from '../../support/permit2.ts';
+import { isUpto } from '../../support/upto.ts';
 import type { Records } from '../records.ts';
 import type { Loss } from '../turnovers.ts';
 import type { Participants } from '../participants.ts';
@@ -20,9 +22,10 @@ import { floodViolations, growthViolations, salesViolations, type SiegeLimits } 
 import { moneyViolations } from './money.ts';
 import { recordedPayments, recoveredPayments } from './payments.ts';
 import { offeredAgain, withoutLost } from './lost.ts';
+import { meteredViolations, paidTooMuch } from './metered.ts';
 import { lostAnswers, routeRuns, routeViolations } from './routes.ts';
 import { refundViolations } from './refunds.ts';
-import { isPayment, readTransfers } from './transfers.ts';
+import { isPayment, type Landed, readTransfers } from './transfers.ts';
 import type { Violation } from './violation.ts';
 import { idempotencyViolations, workViolations } from './work.ts';
 
@@ -58,6 +61,8 @@ export interface CheckParts {
 export interface Checked {
   readonly violations: readonly Violation[];
   readonly landed: number;
+  /** Of them, those by upto, and those by a permit of another scheme. */
+  readonly landedBy: { readonly upto: number; readonly permits: number };
   /** Refusals of payments that another request of the same client started later. */
   readonly excused: number;
   /** Spends that paid for an answer. */
@@ -91,12 +96,14 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
   const seen = parts.loss ? withoutLost(known, parts.loss, payments, recovered) : known;
   const { runs } = seen;
   const { believesLies = true, isClockMoved = false, quietSince = Infinity } = parts;
-  const facts = { records: seen.records, transfers, payments, events, quietSince };
+  const tooMuch = paidTooMuch({ records, transfers, payments, events });
+  const facts = { records: seen.records, transfers, payments, events, quietSince, tooMuch };
   const deaths = participants.gateways.flatMap((gateway) => gateway.faults);
   const violations = [
     ...(parts.found ?? []),
     ...offered,
-    ...moneyViolations(transfers, payments, records, { recovered, believesLies }),
+    ...moneyViolations(transfers, payments, records, { recovered: recovered.union(tooMuch), believesLies }),
+    ...meteredViolations({ records, transfers, payments, events }),
     ...answerViolations(facts),
     ...routeViolations({ ...facts, believesLies, isClockMoved }),
     ...lost,
@@ -120,10 +127,17 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
   return {
     violations,
     landed: transfers.length,
+    landedBy: countSchemes(transfers, records),
     excused: countExcused(facts),
     spends: countEarned(events),
     ledger: events.map((event) => JSON.stringify(event)).join('\n'),
   };
+}
+
+function countSchemes(transfers: readonly Landed[], { signed }: Records): Checked['landedBy'] {
+  const paid = transfers.flatMap(({ key }) => signed.get(key)?.payment ?? []);
+  const upto = paid.filter(isUpto).length;
+  return { upto, permits: paid.filter(isPermit).length - upto };
 }
 
 function violation(kind: Violation['kind']): (words: string) => Violation {

@@ -1,3 +1,4 @@
+import { isUpto } from '../../support/upto.ts';
 import type { Records } from '../records.ts';
 import type { RecordedPayment } from './payments.ts';
 import type { Landed } from './transfers.ts';
@@ -42,9 +43,12 @@ export function* moneyViolations(
 
 /**
  * While the chain cannot be reached, the gateway takes the facilitator's answer: a lie, or true until a reorg removed the block. A
- * call may go out meanwhile. A log that the ledger names as proof is not excused by that.
+ * call may go out meanwhile. A log that the ledger names as proof is not excused by that,
+ * nor is a payment by upto, which the chain alone can show.
  */
 export function isExcusedByWord({ key, settled }: RecordedPayment, records: Records): boolean {
+  const one = records.signed.get(key);
+  if (one && isUpto(one.payment)) return false;
   const isUntrue = records.lies.has(key) || records.reorged.has(key);
   return isUntrue && settled.every(({ data }) => data.log_index === undefined);
 }

@@ -16,7 +16,7 @@ const named = { network: started.payment.network, asset, payer, payment_nonce: n
 const request = { method: 'GET', path: '/files/v1-00-100', body: '' };
 const bodySha256 = sha256(request.body);
 const binding = bindingHash({ ...request, bodySha256, caller: undefined, callerNonce: undefined });
-const given = { status: 200, sha256: sha256('an answer') };
+const given = { status: 200, sha256: sha256('an answer'), prices: [], isPricedLast: false };
 const stored = {
   http_status: 200,
   head_sha256: sha256('head'),
@@ -111,7 +111,7 @@ test.each<[string, string, Seen]>([
     'wrong_answer',
     {
       attempts: [attempt, { ...attempt, answer: { isCharged: true, sha256: sha256('another') } }],
-      calls: [call, { ...call, askedAt: 9_000, answer: { status: 200, sha256: sha256('another') } }],
+      calls: [call, { ...call, askedAt: 9_000, answer: { ...given, sha256: sha256('another') } }],
     },
   ],
   ['an attempt that is not on record', 'asked_twice', { calls: [call, { ...call, askedAt: 5_000 }] }],

@@ -5,7 +5,8 @@ import type { LedgerDatabase } from '../../../src/ledger/store/database.ts';
 import type { Presentation, Records, RouteCall } from '../records.ts';
 import { longestKeptBytes } from '../route-config.ts';
 import type { RunnerRun } from '../runner-slot.ts';
-import { isOfRoute } from '../schedule.ts';
+import { isOfRoute, jobs } from '../schedule.ts';
+import { atomsOf, usedOf } from './metered.ts';
 import { isExcusedByWord } from './money.ts';
 import { isOwnRequest, type RecordedPayment } from './payments.ts';
 import type { Landed } from './transfers.ts';
@@ -35,6 +36,8 @@ export function* routeViolations(facts: Facts): Generator<Violation> {
     const payment = facts.payments.get(presentation.signed.key);
     const stream = payment?.stream ?? '';
     yield* answerViolations(facts, presentation, payment, asked.get(stream) ?? []);
+    if (isMetered(presentation))
+      yield* meteredAnswerViolations(presentation, payment, asked.get(stream) ?? [], facts);
     yield* closingViolations(presentation, streams.get(stream) ?? []);
   }
   for (const [stream, calls] of asked) {
@@ -69,10 +72,10 @@ function* answerViolations(
   for (const { status = 0, answer } of attempts) {
     if (!answer) continue;
     const words = `${scenario}: ${signed.key} got an answer with ${status}`;
-    if ((status < 400 || answer.isCharged) && !hasLanded && !isExcused)
+    const isPriced = status < 400 && !isMetered(presentation);
+    if ((isPriced || answer.isCharged) && !hasLanded && !isExcused)
       yield { kind: 'answer_not_paid', words: `${words}, and did not pay` };
-    if (status < 400 && !answer.isCharged)
-      yield { kind: 'answer_not_paid', words: `${words} free of charge` };
+    if (isPriced && !answer.isCharged) yield { kind: 'answer_not_paid', words: `${words} free of charge` };
     if (answer.sha256 !== undefined && !isOwnRequest(payment, presentation))
       yield { kind: 'accepted_for_another_request', words };
     if (answer.sha256 === undefined) continue;
@@ -80,6 +83,43 @@ function* answerViolations(
       ({ answer: given }) => given?.status === status && given.sha256 === answer.sha256,
     );
     if (!isOfUpstream) yield { kind: 'wrong_answer', words: `${words} that its upstream did not give` };
+  }
+}
+
+function isMetered({ path }: Presentation): boolean {
+  return path.startsWith(`${jobs.metered.path}/`);
+}
+
+/**
+ * Where an answer says what it has used, it says so to its client as well, unless that comes with its end: then it is on record before its client
+ * has all of it, whether or not the payment lands. One that costs nothing is free, and one without a usable price is not given.
+ */
+function* meteredAnswerViolations(
+  { signed, scenario, attempts }: Presentation,
+  payment: RecordedPayment | undefined,
+  calls: readonly RouteCall[],
+  { events }: Pick<Facts, 'events'>,
+): Generator<Violation> {
+  for (const { status = 0, answer } of attempts) {
+    if (!answer || answer.sha256 === undefined || status >= 400) continue;
+    const given = calls.find((call) => call.answer?.sha256 === answer.sha256)?.answer;
+    if (!given) continue;
+    const used = usedOf(given, atomsOf(signed));
+    const words = `${scenario}: ${signed.key} got an answer that says it costs ${given.prices.join(' and ') || 'nothing at all'}`;
+    const isOnRecord = events.some(
+      (event) =>
+        event.type === 'upstream_answered' &&
+        event.stream === payment?.stream &&
+        event.data.result_sha256 === answer.sha256,
+    );
+    const isWrong =
+      used === undefined ||
+      (used === 0n ? answer.isCharged : !isOnRecord || !(answer.isCharged || given.isPricedLast));
+    if (isWrong)
+      yield {
+        kind: 'answer_not_paid',
+        words: `${words}, ${answer.isCharged ? '' : 'not '}charged, ${isOnRecord ? '' : 'not '}on record`,
+      };
   }
 }
 

@@ -1,8 +1,9 @@
 import { createPublicClient, http, isAddressEqual, parseAbi } from 'viem';
 import type { Address } from '../../../src/base/values/primitives.ts';
 import { signedTransfer } from '../../support/permit2.ts';
+import { isUpto } from '../../support/upto.ts';
 import { paymentKey, type Records } from '../records.ts';
-import { proxy, type PermitCall, readPermitCalls } from './permit-calls.ts';
+import { type PermitCall, proxies, readPermitCalls } from './permit-calls.ts';
 
 /** Money that reached the operator, and the authorization that moved it. */
 export interface Landed {
@@ -18,10 +19,10 @@ export interface Landed {
   readonly amount: bigint;
 }
 
-/** Whether a transfer is all that its payer signed to pay, and not another use of the same nonce. */
+/** Whether a transfer is all that its payer signed to pay, or a part where the payer has left that open, and not another use of the same nonce. */
 export function isPayment({ key, amount }: Landed, { signed }: Pick<Records, 'signed'>): boolean {
   const one = signed.get(key);
-  return one === undefined || signedTransfer(one.payment).value === amount;
+  return one === undefined || isUpto(one.payment) || signedTransfer(one.payment).value === amount;
 }
 
 const [used, transferred, settled] = parseAbi([
@@ -52,7 +53,7 @@ export async function readLanded(
   const client = createPublicClient({ transport: http(rpcUrl) });
   // one question: a reorg between two would make their answers disagree
   const events = [used, transferred, settled] as const;
-  const asked = { address: [...tokens, proxy], fromBlock, events, strict: true as const };
+  const asked = { address: [...tokens, ...proxies], fromBlock, events, strict: true as const };
   const logs = await client.getLogs(asked);
   const uses = logs.filter((log) => log.eventName === 'AuthorizationUsed');
   const transfers = logs.filter((log) => log.eventName === 'Transfer');

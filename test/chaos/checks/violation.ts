@@ -42,6 +42,8 @@ export type ViolationKind =
   | 'answer_lost'
   | 'asked_twice'
   | 'settled_unanswered'
+  | 'moved_otherwise'
+  | 'delivered_for_too_much'
   | 'gateway_died';
 
 export interface Violation {
