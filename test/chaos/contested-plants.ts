@@ -65,8 +65,8 @@ export const contestedPlants: readonly PlantRow[] = [
   {
     name: 'permit-in-a-batch-is-not-read',
     file: 'src/payments/peers/chain/schemes/permit2/permits.ts',
-    find: `if (at % 2 === 0 && input`,
-    replace: `if (at === 10 && input`,
+    find: `at % 2 === 0 &&`,
+    replace: `at === 10 &&`,
     caughtBy: ['transfer_without_call', 'refused_though_paid', 'never_answered', 'settlement_left_open'],
     reachedBy: { kind: 'one_transaction', scenarios: 12 },
   },

@@ -21,8 +21,8 @@ export const creditPlants: readonly PlantRow[] = [
   {
     name: 'answer-passed-on-before-its-hold-is-marked',
     file: 'src/chat/use-cases/complete-chat.ts',
-    find: `if (!chat.spend && chat.holdMicros > 0n && !(await startHold(context, chat))) {`,
-    replace: `if (chat.holdMicros < 0n && !(await startHold(context, chat))) {`,
+    find: `if (isHeld && !(await startHold(context, chat))) {`,
+    replace: `if (isHeld && chat.holdMicros < 0n && !(await startHold(context, chat))) {`,
     caughtBy: ['answer_not_charged'],
     reachedBy: { kind: 'credit_rivals', runs: 40 },
   },

@@ -72,4 +72,35 @@ export const routePlants: readonly PlantRow[] = [
     caughtBy: ['settled_unanswered'],
     reachedBy: { having: 'routes', runs: 60 },
   },
+  {
+    name: 'signed-amount-is-settled',
+    file: 'src/payments/use-cases/settle-payment.ts',
+    find: `facilitatorRequest(payment, digest, { ...beside, extensions }, atoms);`,
+    replace: `facilitatorRequest(payment, digest, { ...beside, extensions }, payment.amount);`,
+    caughtBy: ['moved_otherwise'],
+    reachedBy: { kind: 'leaver' },
+  },
+  {
+    name: 'facilitators-word-settles-upto',
+    file: 'src/payments/use-cases/settle-payment.ts',
+    find: `confirm === 'required' || payment.transferMethod === 'upto'`,
+    replace: `confirm === 'required'`,
+    also: [
+      {
+        file: 'src/payments/use-cases/settle-payment.ts',
+        find: `((confirm === 'after' || confirm === 'never') && payment.transferMethod !== 'upto')`,
+        replace: `confirm === 'after' || confirm === 'never'`,
+      },
+    ],
+    caughtBy: ['settled_by_word', 'answer_not_paid', 'call_without_transfer'],
+    reachedBy: { kind: 'leaver', runs: 40 },
+  },
+  {
+    name: 'more-than-was-used-is-delivered',
+    file: 'src/payments/rules/settlement.ts',
+    find: `return payment.transferMethod === 'upto' && atoms > BigInt(answered?.used ?? 0);`,
+    replace: `return payment.transferMethod === 'upto' && !answered && atoms > 0n;`,
+    caughtBy: ['delivered_for_too_much'],
+    reachedBy: { kind: 'leaver', runs: 40 },
+  },
 ];

@@ -20,11 +20,13 @@ interface Seen {
   readonly isOthers?: boolean;
   readonly calls?: number[];
   readonly amount?: string;
+  readonly log?: number | undefined;
 }
 
 /** A payment of at most 100 atoms, of whose answer a half was used and moved. */
 function factsOf(seen: Seen) {
   const { moved = [50n], answer = half, isOnRecord = true, isOthers = false, calls = [1], amount } = seen;
+  const log = 'log' in seen ? seen.log : 0;
   const records = createRecords();
   const payment = {
     accepted: { scheme: 'upto' },
@@ -33,7 +35,7 @@ function factsOf(seen: Seen) {
   records.signed.set(key, { key, asset, payer, nonce, payment } as unknown as SignedOnce);
   records.routeCalls.push({ stream, answer } as (typeof records.routeCalls)[number]);
   if (isOthers) records.movedOtherwise.add(key);
-  const settled = moved.map((atoms) => ({ data: { amount: amount ?? String(atoms) } }));
+  const settled = moved.map((atoms) => ({ data: { amount: amount ?? String(atoms), log_index: log } }));
   const answered = {
     type: 'upstream_answered',
     stream,
@@ -70,6 +72,7 @@ test.each<[string, string, Seen]>([
   ['a transfer for an answer without a price', 'moved_otherwise', { answer: { ...half, prices: [] } }],
   ['a transfer without an answer on record', 'moved_otherwise', { isOnRecord: false }],
   ['a delivery for more than was used', 'delivered_for_too_much', { moved: [100n], isOthers: true }],
+  ['a settlement that names no log', 'settled_by_word', { log: undefined }],
   ['another amount on record than was moved', 'wrong_evidence', { amount: '51' }],
 ])('%s is a violation', (_what, kind, seen) => {
   expect(kindsOf(seen)).toContain(kind);

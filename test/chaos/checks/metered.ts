@@ -77,8 +77,11 @@ export function* meteredViolations(facts: Facts): Generator<Violation> {
       yield { kind: 'moved_otherwise', words };
     if (moved.some(({ amount }) => amount > dueAtoms) && payment && payment.calls.length > 0)
       yield { kind: 'delivered_for_too_much', words };
-    for (const { data } of payment?.settled ?? [])
+    for (const { data } of payment?.settled ?? []) {
+      if (data.log_index === undefined)
+        yield { kind: 'settled_by_word', words: `${words}: settled by ${data.transaction}, without its log` };
       if ('amount' in data && moved.some(({ amount }) => String(amount) !== data.amount))
         yield { kind: 'wrong_evidence', words: `${words}: ${data.amount} on record` };
+    }
   }
 }

@@ -43,6 +43,7 @@ export type ViolationKind =
   | 'asked_twice'
   | 'settled_unanswered'
   | 'moved_otherwise'
+  | 'settled_by_word'
   | 'delivered_for_too_much'
   | 'gateway_died';
 
