@@ -1,5 +1,6 @@
 import type { JobsConfig } from '../../../base/config/config.ts';
 import { isCharged } from '../../../base/config/routes.ts';
+import { within } from '../../../base/runtime/within.ts';
 import { orderedUuid } from '../../../base/values/ordered-uuid.ts';
 import { sha256 } from '../../../base/values/sha256.ts';
 import type { LeaseName } from '../../../calls/store/calls.ts';
@@ -208,7 +209,7 @@ async function askWhole(
       return { kind: 'failed', reason: 'upstream_too_large' };
     }
     if (isPricedLast) passing.client = passOn?.(passing.digest, head);
-    const source = passing.client ? passedOn(answer, passing.client) : answer.body;
+    const source = passing.client ? passedOn(answer, passing.client, timeoutMs / 4) : answer.body;
     const kept = await readKept(context, place, source, config.maxResponseBytes);
     switch (kept.kind) {
       case 'too_large':
@@ -230,11 +231,24 @@ async function askWhole(
   }
 }
 
-/** Passes an answer on while it is read. A client that has left does not end it: what was used is to be known. */
-async function* passedOn({ body }: UpstreamHead, client: AnswerClient): AsyncGenerator<Buffer, void> {
+/**
+ * Passes an answer on while it is read. A client that has left does not end it: what was used is to be known. One that reads so slowly that it
+ * would use up the time of the attempt, after which nothing is charged, is cut: the same payment gets the whole answer.
+ * @param patienceMs how long the client may be waited for in all
+ */
+async function* passedOn(
+  { body }: UpstreamHead,
+  client: AnswerClient,
+  patienceMs: number,
+): AsyncGenerator<Buffer, void> {
+  let leftMs = patienceMs;
   for await (const piece of body as AsyncIterable<Buffer>) {
     yield piece;
-    await client.write(piece);
+    if (leftMs <= 0) continue;
+    const beganMs = performance.now();
+    await within(leftMs, client.write(piece));
+    leftMs -= performance.now() - beganMs;
+    if (leftMs <= 0) client.cut();
   }
 }
 
