@@ -11,7 +11,12 @@ import {
 import type { Hex } from '../../../base/values/primitives.ts';
 import type { BatchedRefund, RefundBatch } from '../../rules/refund-batch.ts';
 import { remainingAtoms } from '../../../payments/rules/refund.ts';
-import { foldQuote, type PaymentState, type QuoteState } from '../../../payments/rules/quote-state.ts';
+import {
+  foldQuote,
+  type PaymentState,
+  type QuoteState,
+  paidAmount,
+} from '../../../payments/rules/quote-state.ts';
 import { placeData } from '../../../payments/rules/chain-transfer.ts';
 import type { Transfer } from '../../../payments/peers/chain/chain.ts';
 import { refundClaim } from '../../../payments/store/recorded-claims.ts';
@@ -150,7 +155,7 @@ async function tryRefund(ledger: LedgerWriter, order: RefundOrder, chains: Chain
   // another transfer of the same transaction may have returned an equal part
   if (repeated && (part === undefined || part > remaining)) return repeated();
   if (!known.isRefunded && (amount === 0n || amount > remaining))
-    return refused('too_much', `${amount} atoms, and ${remaining} of ${payment.amount} are left`);
+    return refused('too_much', `${amount} atoms, and ${remaining} of ${paidAmount(known)} are left`);
   const wish = { kind: 'record_refund', amount, to, isGoodwill: order.isGoodwill } as const;
   const early = grant(known, { ...wish, shown: undefined });
   const impossible =

@@ -109,36 +109,43 @@ export async function lossyRestore(
       }),
     config: file,
     /** The same recovery in this process; finds what is final by now. */
-    async recoverHere(ledger: ReturnType<typeof openLedger>): Promise<void> {
-      const { last: keptSeq } = await readExportEnd(database.pool);
-      const unknown = { anchored: undefined, lostFrom: undefined, lostTo: undefined };
-      const sinceSecs = (await readTimeOf(database.pool, keptSeq)) ?? 0;
-      const loss = { ...unknown, sinceSecs, reason: 'forced', keptSeq };
-      const recovery = await beginRecovery(ledger, {
-        loss,
-        sinceSecs,
-        operator: 'ada',
-        signer: testSigner,
-        after: 1,
-      });
-      const untilSecs = Math.ceil(Date.now() / 1_000) + 600;
-      const scanner = createScanner({ network, chainId: 84_532, rpcUrl: chain.rpcUrl, timeoutMs: 30_000 });
-      const { acceptedTokens: accepted = [] } = (await testConfig(options)).jobs ?? {};
-      const search = {
-        chains: new Map([[network, scanner]]),
-        accepted,
-        sinceSecs,
-        untilSecs,
-        onProgress() {},
-      };
-      for await (const found of searchNetworks(ledger, search, new Set())) {
-        if (found.kind === 'failed') throw new Error(found.words);
-        // as two commands at once do
-        await Promise.all([1, 2].map(() => recordSearch(ledger, recovery!, network, found.search)));
-      }
-      await scanner.close();
-    },
+    recoverHere: (ledger: ReturnType<typeof openLedger>) => recoverIn(ledger, options),
   };
+}
+
+/** Recovers a ledger that has lost its last events from a chain, as the command does. */
+export async function recoverIn(
+  ledger: ReturnType<typeof openLedger>,
+  options: TestGatewayOptions,
+): Promise<void> {
+  const { last: keptSeq } = await readExportEnd(ledger.pool);
+  const unknown = { anchored: undefined, lostFrom: undefined, lostTo: undefined };
+  const sinceSecs = (await readTimeOf(ledger.pool, keptSeq)) ?? 0;
+  const loss = { ...unknown, sinceSecs, reason: 'forced', keptSeq };
+  const recovery = await beginRecovery(ledger, {
+    loss,
+    sinceSecs,
+    operator: 'ada',
+    signer: testSigner,
+    after: 1,
+  });
+  const untilSecs = Math.ceil(Date.now() / 1_000) + 600;
+  const { rpcUrl } = options.chain;
+  const scanner = createScanner({ network, chainId: 84_532, rpcUrl, timeoutMs: 30_000 });
+  const { acceptedTokens: accepted = [] } = (await testConfig(options)).jobs ?? {};
+  const search = {
+    chains: new Map([[network, scanner]]),
+    accepted,
+    sinceSecs,
+    untilSecs,
+    onProgress() {},
+  };
+  for await (const found of searchNetworks(ledger, search, new Set())) {
+    if (found.kind === 'failed') throw new Error(found.words);
+    // as two commands at once do
+    await Promise.all([1, 2].map(() => recordSearch(ledger, recovery!, network, found.search)));
+  }
+  await scanner.close();
 }
 
 /** Runs the command in this process: one process for each run would take most of the test's time. */
