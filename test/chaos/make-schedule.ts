@@ -28,7 +28,9 @@ export function makeSchedule(random: Random, options: ScheduleOptions): Schedule
 
 function makeUsual(random: Random, options: ScheduleOptions): Schedule {
   // a lossy turnover may lose credit that was sold: only paid jobs can be recovered from the chain
-  const drawn = hasCredit(options) ? undefined : makeTurnover(random.fork('turnover'), options);
+  // and the judge of routes does not leave out what is lost
+  const drawn =
+    hasCredit(options) || hasRoutes(options) ? undefined : makeTurnover(random.fork('turnover'), options);
   const loses = drawn !== undefined && drawn.kind !== 'synchronous_failover';
   const strikes = makeStrikes(random.fork('strikes'), options);
   // without an anchor, a gateway is quiet that starts after a failover which no gateway ran through

@@ -50,11 +50,11 @@ const startedProgress: PaymentProgress = {
   isRefunded: false,
 };
 
-/** A payment that was just started. */
-export function progressOf({ upstream }: EventData<'settlement_started'>): PaymentProgress {
-  return upstream
-    ? { ...startedProgress, status: 'authorized', upstream: { attempt: 1, endsAt: upstream.ends_at } }
-    : startedProgress;
+/** A payment that was just started. Its first attempt ends with its authorization, also where a clock that was wrong recorded a later time. */
+export function progressOf({ payment, upstream }: EventData<'settlement_started'>): PaymentProgress {
+  if (!upstream) return startedProgress;
+  const endsAt = Math.min(upstream.ends_at, Number(payment.valid_before));
+  return { ...startedProgress, status: 'authorized', upstream: { attempt: 1, endsAt } };
 }
 
 export interface Settled {

@@ -63,6 +63,18 @@ describe('a payment being settled', () => {
     expect(summaryOf([quoted, verified, started()], expiresAt)).toEqual(expected);
   });
 
+  test('whose upstream is asked is asked no longer than its authorization is valid, whatever a wrong clock has recorded', () => {
+    const begun = started();
+    if (begun.type !== 'settlement_started') throw new Error('not a start');
+    const validBefore = Number(begun.data.payment.valid_before);
+    const endOf = (endsAt: number) => {
+      const asked: LedgerEvent = { ...begun, data: { ...begun.data, upstream: { ends_at: endsAt } } };
+      return stateOf([quoted, asked]).payment?.upstream?.endsAt;
+    };
+    expect(endOf(validBefore + 7_200)).toBe(validBefore);
+    expect(endOf(validBefore - 30)).toBe(validBefore - 30);
+  });
+
   test('of unknown outcome holds its quote and is not called unpaid, however late it is', () => {
     const expected = { state: 'settlement_unknown', paid: null, open: false };
     expect(summaryOf([quoted, started(), unknown()])).toEqual(expected);
