@@ -3,6 +3,7 @@ import {
   creditKinds,
   hasCredit,
   hasRoutes,
+  isOfRoutesAlone,
   type JobName,
   routeJobs,
   routeKinds,
@@ -58,7 +59,9 @@ export function makeScenario(random: Random, index: number, options: ScheduleOpt
     kind === 'credit_buyer'
       ? 'top_up'
       : isRouted
-        ? random.pick([...routeJobs, 'metered'] as const)
+        ? kind === 'metered'
+          ? 'metered'
+          : random.pick(routeJobs)
         : kind === 'nonce_rivals' || kind === 'spent_nonce'
           ? 'delegated'
           : random.pick(['pushed', 'pushed', 'leased', 'leased', other] as const);
@@ -94,7 +97,7 @@ function creditKindOf(index: number, options: ScheduleOptions): ScenarioKind | u
 function usesRoute(index: number, options: ScheduleOptions): boolean {
   return (
     hasRoutes(options) &&
-    (options.kind === 'leaver' || (index % 2 === 1 && index > slowKinds(options).length))
+    (isOfRoutesAlone(options.kind) || (index % 2 === 1 && index > slowKinds(options).length))
   );
 }
 

@@ -78,7 +78,7 @@ export const routePlants: readonly PlantRow[] = [
     find: `facilitatorRequest(payment, digest, { ...beside, extensions }, atoms);`,
     replace: `facilitatorRequest(payment, digest, { ...beside, extensions }, payment.amount);`,
     caughtBy: ['moved_otherwise'],
-    reachedBy: { kind: 'leaver' },
+    reachedBy: { kind: 'metered' },
   },
   {
     name: 'facilitators-word-settles-upto',
@@ -93,7 +93,7 @@ export const routePlants: readonly PlantRow[] = [
       },
     ],
     caughtBy: ['settled_by_word', 'answer_not_paid', 'call_without_transfer'],
-    reachedBy: { kind: 'leaver', runs: 40 },
+    reachedBy: { kind: 'metered', runs: 40 },
   },
   {
     name: 'more-than-was-used-is-delivered',
@@ -101,6 +101,6 @@ export const routePlants: readonly PlantRow[] = [
     find: `return payment.transferMethod === 'upto' && atoms > BigInt(answered?.used ?? 0);`,
     replace: `return payment.transferMethod === 'upto' && !answered && atoms > 0n;`,
     caughtBy: ['delivered_for_too_much'],
-    reachedBy: { kind: 'leaver', runs: 40 },
+    reachedBy: { kind: 'metered', runs: 40 },
   },
 ];

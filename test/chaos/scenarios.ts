@@ -114,6 +114,8 @@ const scenarioSteps: Readonly<Record<ScenarioKind, ScenarioStep>> = {
 
   bound_rivals: payBoundQuote,
   leaver: leaveAndReturn,
+  metered: (running) =>
+    scenarioSteps[running.random.pick(['honest', 'leaver', 'twins', 'quitter'] as const)](running),
 
   poor: async (running) => payTwiceWithMoneyForOne(running),
 

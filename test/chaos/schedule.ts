@@ -99,6 +99,8 @@ export type ScenarioKind =
   | 'one_transaction'
   /** Leaves in the middle of the answer of a route, and sends the same payment again. */
   | 'leaver'
+  /** Pays by upto for what an answer has used: once, several times at once, and leaving in the middle. */
+  | 'metered'
   /** A payer without balance. */
   | 'unfunded'
   /** A stranger whose payments make the facilitator answer 500. */
@@ -261,10 +263,16 @@ export const routeKinds = [
   'quote_rivals',
   'poor',
   'void_nonce',
+  'metered',
 ] as const satisfies readonly ScenarioKind[];
 
+/** Whether clients of this kind use nothing but routes. */
+export function isOfRoutesAlone(kind: ScenarioKind | undefined): boolean {
+  return kind === 'leaver' || kind === 'metered';
+}
+
 export function hasRoutes({ run, kind }: Pick<ScheduleOptions, 'run' | 'kind'>): boolean {
-  if (kind === 'leaver') return true;
+  if (isOfRoutesAlone(kind)) return true;
   const isRouted = kind === undefined || routeKinds.some((one) => one === kind);
   return run % routesEvery === 1 && isRouted;
 }
