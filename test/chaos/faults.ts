@@ -95,7 +95,7 @@ const perMille: Readonly<Record<Place, Partial<Record<FaultKind, number>>>> = {
     lie_success: 25,
     lie_replay: 120,
     lie_failed: 25,
-    move_more: 120,
+    move_more: 200,
     move_less: 80,
   },
   supported: { error_before: 30, garbage_before: 30 },
