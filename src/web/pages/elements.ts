@@ -289,16 +289,19 @@ export function selectField({
   value,
   any,
   texts = {},
+  isWide = false,
 }: {
   readonly label: string;
   readonly name: string;
   readonly values: readonly string[];
+  /** On a narrow screen it has a row for itself. */
+  readonly isWide?: boolean;
   readonly value?: string | null | undefined;
   readonly any?: string;
   /** How values are shown, if it is not by their own words. */
   readonly texts?: Readonly<Record<string, string>>;
 }): Html {
-  return html`<div class="field">
+  return html`<div class="field ${isWide && 'wide'}">
     <label for="${name}">${label}</label>
     <select id="${name}" name="${name}">
       ${any !== undefined && html`<option value="">${any}</option>`}

@@ -31,7 +31,7 @@ async function activityView({ site, query }: OperatorVisit): Promise<View> {
     { label: 'On', cell: (event) => subjectOf(site, event) },
     { label: 'Event', isNumber: true, cell: ({ seq }) => seq },
   ];
-  const body = html`${before === undefined ? latestNotice(shown) : earlierNotice(shown)}
+  const body = html`${before === undefined ? latestNotice(shown) : earlierNotice(shown, next === undefined)}
   ${
     shown.length === 0
       ? empty('Nothing yet', 'Each action in the console is recorded here with who did it.')
@@ -57,7 +57,7 @@ function latestNotice(shown: readonly RecordedEvent[]): Html | undefined {
       </p>`;
 }
 
-function earlierNotice(shown: readonly RecordedEvent[]): Html | undefined {
+function earlierNotice(shown: readonly RecordedEvent[], isEnd: boolean): Html | undefined {
   const [newest, oldest] = [shown.at(0), shown.at(-1)];
   if (!newest || !oldest) return undefined;
   const [from, to] = [new Date(oldest.at), new Date(newest.at)];
@@ -65,6 +65,7 @@ function earlierNotice(shown: readonly RecordedEvent[]): Html | undefined {
   const when = isShort ? html`of ${time(to)}` : html`from ${timeSpan(from, to)}`;
   return html`<p class="notice">
     ${shown.length === 1 ? '1 action' : `${shown.length} actions`} ${when}, the latest first.
+    ${isEnd && 'There are none before them.'}
   </p>`;
 }
 

@@ -195,7 +195,8 @@ async function deadView(visit: OperatorVisit, mistake?: string): Promise<View> {
     requeue: (await checkRequeue(visit.site.ledger, row.callId)).kind,
   }));
   const isWhole = after === undefined && next === undefined;
-  const body = html`${rows.length > 0 && standingNotice(rows, isWhole)}
+  const isAll = Object.values(filters).every((value) => value === undefined);
+  const body = html`${rows.length > 0 && standingNotice(rows, { isWhole, isAll })}
   ${filterFields(visit, filters, rows[0])}
   ${
     rows.length === 0
@@ -209,9 +210,16 @@ async function deadView(visit: OperatorVisit, mistake?: string): Promise<View> {
 
 type Chosen = ReturnType<typeof filtersOf>;
 
-/** How many there are, how many can be delivered again, and why the others cannot. `isWhole`: the rows are all that match. */
-function standingNotice(rows: readonly ShownLetter[], isWhole: boolean): Html {
-  const what = isWhole ? callsText(rows.length, 'not delivered') : `Of the ${rows.length} shown here`;
+/**
+ * How many there are, how many can be delivered again, and why the others cannot. `isWhole`: the rows are all that match; `isAll`: they are
+ * not those of a filter.
+ */
+function standingNotice(
+  rows: readonly ShownLetter[],
+  { isWhole, isAll }: { readonly isWhole: boolean; readonly isAll: boolean },
+): Html {
+  const chosen = isAll ? 'not delivered' : 'not delivered, of those chosen below';
+  const what = isWhole ? callsText(rows.length, chosen) : `Of the ${rows.length} shown here`;
   const can = rows.filter(({ requeue }) => requeue === 'possible').length;
   const text = `${what}${isWhole ? ';' : ','} ${can} can be sent to a runner again.${hindranceText(rows)}`;
   return noticeOf({ tone: 'warn', text });
@@ -244,10 +252,10 @@ function filterFields(
   const causes = cause === undefined ? [] : [cause];
   const texts = cause === undefined ? {} : { [cause]: visibleText(shortened(words || causeText(cause))) };
   return html`<form method="get" action="${deadPath}" class="filters">
-    ${cause !== undefined && selectField({ label: 'Cause', name: 'cause', values: causes, value: cause, any: 'any', texts })}
+    ${cause !== undefined && selectField({ label: 'Cause', name: 'cause', values: causes, value: cause, any: 'any', texts, isWide: true })}
     ${jobField(site, { value: job, any: 'any' })}
     ${selectField({ label: 'Runner', name: 'runner', values: [...names], value: runner, any: 'any' })}
-    <button>Show</button>
+    <button class="plain">Show</button>
   </form>`;
 }
 
@@ -310,7 +318,11 @@ async function manyForms(
   // those of other pages were not asked one by one
   const label = isWhole ? `Requeue ${can}` : `Requeue those of ${which} that can be`;
   return html`<section class="sheet">
-    <h2>All of them</h2>
+    <h2>${isWhole ? `All ${rows.length} shown` : isAll ? 'All dead letters' : 'All that were chosen'}</h2>
+    <p>
+      What a runner has refused it will probably refuse again: mend the cause first. A call without an outcome
+      of its payment is settled first.
+    </p>
     ${
       !isWhole &&
       html`<p>

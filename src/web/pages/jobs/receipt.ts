@@ -24,6 +24,13 @@ import { resultView } from './result-view.ts';
 import { tokenAmount } from './token-amount.ts';
 
 /** One paid call: its state, its payment, its result for the payer, and its proof. */
+/** The operator gave the call up, or its answer says that it failed. */
+function grantedText({ state }: Receipt): string {
+  return state === 'completed'
+    ? 'The job was done, and its answer says that it failed.'
+    : 'The operator stopped the job.';
+}
+
 export function receiptPages(pages: Pages, current: () => JobsContext): void {
   const path = '/jobs/receipts/:digest';
   pages.show(path, async (visit) => {
@@ -123,8 +130,9 @@ function receiptView(
     >
       <h1>${headline}</h1>
       <p>
-        ${!waits && text} ${attempts && attemptsText(attempts)}
-        ${(!request || request.state === 'declined') && outlook} ${ifDoneFirst}
+        ${!waits && (request?.state === 'granted' ? grantedText(receipt) : text)}
+        ${attempts && attemptsText(attempts)} ${(!request || request.state === 'declined') && outlook}
+        ${ifDoneFirst}
         ${isOpened && state === 'completed' && 'Its result is below, and nothing is left to do.'}
       </p>
       ${refundNotice(receipt, isOpened)} ${state !== 'completed' && stepList(standing)}

@@ -3,6 +3,7 @@ import { visibleText } from '../../../base/values/visible-text.ts';
 import type { Receipt } from '../../../jobs/http/schemas/receipt.ts';
 import { time } from '../elements.ts';
 import type { Tone } from '../notices.ts';
+import { tokenAmount } from './token-amount.ts';
 
 type RefundRequest = NonNullable<Receipt['refund_request']>;
 
@@ -33,7 +34,7 @@ const answers: Readonly<Record<RefundRequest['state'], Answer>> = {
     tone: 'good',
     headline: 'Refund granted, not sent yet',
     begin: 'The operator agreed',
-    rest: ': the refund is due. This receipt shows it once it is sent.',
+    rest: '. Nothing is left for the payer to do: this receipt shows the refund once it is sent.',
   },
   declined: { tone: 'bad', headline: 'Refund declined', begin: 'The operator declined', rest: '.' },
   delivered: { tone: 'plain', begin: 'The job was done after that', rest: ', so it is not paid back.' },
@@ -46,7 +47,10 @@ export function refundHeadline({ refund_request: request }: Receipt): string | u
 }
 
 /** What became of the payer's request for its money; undefined if it did not ask. */
-export function refundNotice({ refund_request: request }: Receipt, isOpened: boolean): Html | undefined {
+export function refundNotice(
+  { refund_request: request, payment }: Receipt,
+  isOpened: boolean,
+): Html | undefined {
   if (!request) return undefined;
   const { state, requested_at: at, decided_at: decidedAt, reason, why } = request;
   const { tone, begin, rest } = answers[state];
@@ -56,6 +60,8 @@ export function refundNotice({ refund_request: request }: Receipt, isOpened: boo
       <b>${isOpened ? 'You asked for your money back' : 'The payer asked for the money back'}</b>
       (${time(new Date(at))})${reason !== undefined && html`: <q dir="auto">${visibleText(reason)}</q>`}.
     </p>
-    <p>${begin}${decided}${rest}${why !== undefined && html` Its reason: <q>${visibleText(why)}</q>`}</p>
+    <p>
+      ${begin}${decided}${state === 'granted' && payment && html`: ${tokenAmount(BigInt(payment.amount), payment)} go back to the wallet that paid`}${rest}${why !== undefined && html` Its reason: <q>${visibleText(why)}</q>`}
+    </p>
   </div>`;
 }
