@@ -81,10 +81,11 @@ export async function callUpstream(
 
 /**
  * An answer that is not a stream costs the operator its full price, also when its client has left: only at its end is known
- * how much that is. A spend pays its whole amount, and a free model nothing.
+ * how much that is. A spend pays its whole amount, and a free model nothing; a client that pays by x402 is waited for until its payment
+ * can hardly be settled any more.
  */
-function keepsRunning({ request, model, spend }: AdmittedChat): boolean {
-  return !request.stream && model.price !== undefined && !spend;
+function keepsRunning({ request, model, spend, caller }: AdmittedChat): boolean {
+  return !request.stream && model.price !== undefined && !spend && caller.kind !== 'x402';
 }
 
 async function callOneAfterAnother(
