@@ -2,9 +2,9 @@ import { Readable } from 'node:stream';
 import { formatUnits } from 'viem/utils';
 import type { Refused } from '../chat/use-cases/answer.ts';
 import type { SoldAnswer, SoldChat } from '../chat/use-cases/sold-chat.ts';
-import type { OpenAiError } from '../base/errors/openai-error.ts';
+import { openAiError, type OpenAiError } from '../base/errors/openai-error.ts';
 import type { PriceAnswer } from '../jobs/peers/request-prices.ts';
-import type { Upstream, UpstreamAnswer, UpstreamHead } from '../jobs/peers/upstream.ts';
+import type { Upstream, UpstreamAnswer, UpstreamHead, UpstreamRequest } from '../jobs/peers/upstream.ts';
 
 /** In units of 10^-18 dollars. */
 const unitsPerMicro = 10n ** 12n;
@@ -41,7 +41,7 @@ export function createChatSale(): ChatSale {
         if (!chat || !paid)
           return { kind: 'failed', reason: 'upstream_unreachable', error: 'chat is not started' };
         const coveredMicros = paid.quoted.wei / unitsPerMicro;
-        return headOf(await chat.make({ body, payer: paid.payer, coveredMicros, signal }));
+        return headOf(await chat.make({ body, payer: paid.payer, coveredMicros, signal }), paid);
       },
       isOpen: () => false,
       isFailing: () => false,
@@ -50,8 +50,17 @@ export function createChatSale(): ChatSale {
   };
 }
 
+type Paid = NonNullable<UpstreamRequest['paid']>;
+
+const tooLongMessage =
+  'The answer is longer than this gateway can keep. Its cost is that of the prompt and of what was delivered. ' +
+  'Ask for fewer tokens, or without logprobs.';
+const tooLong = Buffer.from(
+  `data: ${JSON.stringify(openAiError('upstream_error', { message: tooLongMessage }).body)}\n\n`,
+);
+
 /** A whole answer says its price in its head, a stream behind its body. */
-async function headOf({ answer, costMicros }: SoldAnswer): Promise<UpstreamHead> {
+async function headOf({ answer, end }: SoldAnswer, { isMetered, mostBytes }: Paid): Promise<UpstreamHead> {
   switch (answer.kind) {
     case 'refused': {
       const { status, body } = answer.error;
@@ -62,13 +71,25 @@ async function headOf({ answer, costMicros }: SoldAnswer): Promise<UpstreamHead>
     case 'whole':
       return wholeHead(200, answer.body, {
         'x-request-id': answer.chatId,
-        [priceHeader]: priceText(await costMicros),
+        [priceHeader]: priceText((await end).costMicros),
       });
     case 'stream': {
       const trailers: Record<string, string> = {};
       const body = async function* (): AsyncGenerator<Buffer, void> {
-        yield* answer.chunks;
-        trailers[priceHeader] = priceText(await costMicros);
+        let bytes = 0;
+        for await (const piece of answer.chunks) {
+          bytes += piece.length;
+          // could not be kept, and what cannot be kept is not charged
+          if (bytes + tooLong.length > mostBytes) {
+            yield tooLong;
+            break;
+          }
+          yield piece;
+        }
+        const { costMicros, isWhole } = await end;
+        // its price is that of a whole answer
+        if (!isWhole && !isMetered) throw new Error('the completion broke off');
+        trailers[priceHeader] = priceText(costMicros);
       };
       const headers = {
         'content-type': 'text/event-stream',

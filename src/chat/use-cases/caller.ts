@@ -48,8 +48,15 @@ export type Caller = { readonly client: string } & (
 /** A payment of at most an amount that is on record, and that nothing settles before its completion has ended. */
 export interface PaidOrder {
   readonly coveredMicros: bigint;
-  /** Called once, with 0 if nothing was delivered. */
-  readonly onCost: (costMicros: bigint) => void;
+  /** Called once. */
+  readonly onEnd: (end: OrderEnd) => void;
+}
+
+export interface OrderEnd {
+  /** 0 if nothing was delivered. */
+  readonly costMicros: bigint;
+  /** Whether the model has ended its answer. */
+  readonly isWhole: boolean;
 }
 
 /** The form of a page that a request came by: in its UTC day it makes one completion, however often it is sent. */

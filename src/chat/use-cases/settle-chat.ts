@@ -50,8 +50,9 @@ export function settleChat(context: ChatContext, chat: RunningChat, end: ChatEnd
     const { usage, written } = end.progress;
     const counted = usage ?? (await estimateAside(chat.prompt, written));
     const cost = costOf(chat, counted);
-    if (chat.caller.kind === 'x402') chat.caller.order.onCost(cost.captured);
-    if (end.ending === 'completed') noteLength(context, chat, counted);
+    const isWhole = end.ending === 'completed';
+    if (chat.caller.kind === 'x402') chat.caller.order.onEnd({ costMicros: cost.captured, isWhole });
+    if (isWhole) noteLength(context, chat, counted);
     await record(context, chat, completedStep(chat, end, { ...counted, ...cost }, usage === undefined));
     const problem = end.progress.isUsageMalformed
       ? 'malformed'
@@ -87,7 +88,7 @@ export function releaseChat(
 ): void {
   const { model, holdMicros, caller } = chat;
   chat.leave();
-  if (caller.kind === 'x402') caller.order.onCost(0n);
+  if (caller.kind === 'x402') caller.order.onEnd({ costMicros: 0n, isWhole: false });
   const failed: LedgerEvent = {
     type: 'chat_failed',
     data: { reason, model: model.name, ...(upstream === undefined ? {} : { upstream }) },

@@ -1,5 +1,6 @@
 import type { Address } from '../../base/values/primitives.ts';
 import { boundOf } from './admit-chat.ts';
+import type { OrderEnd } from './caller.ts';
 import { openAiError } from '../../base/errors/openai-error.ts';
 import { type ChatAnswer, refuse, type Refused } from './answer.ts';
 import { completeChat, requestChat } from './complete-chat.ts';
@@ -17,8 +18,8 @@ export interface SoldChat {
 
 export interface SoldAnswer {
   readonly answer: ChatAnswer;
-  /** Once the completion has ended. 0 if nothing was delivered. */
-  readonly costMicros: Promise<bigint>;
+  /** Once the completion has ended. */
+  readonly end: Promise<OrderEnd>;
 }
 
 /** In units of 10^-18 dollars. */
@@ -26,7 +27,7 @@ const unitsPerMicro = 10n ** 12n;
 
 /**
  * What a request costs at most, or by the operator's prices for models, in units of 10^-18 dollars; its refusal if no payment changes that.
- * What is free costs the least that there is, of which nothing is taken.
+ * What is free is not sold.
  */
 export function priceSoldChat(
   context: ChatContext,
@@ -35,10 +36,13 @@ export function priceSoldChat(
 ): bigint | Refused {
   const bound = boundOf(context, { kind: 'anonymous', client: '' }, body);
   if (bound.kind === 'refused') return bound;
-  if (!modelPrices) return (bound.micros > 0n ? bound.micros : 1n) * unitsPerMicro;
-  const message = `Completions of ${bound.model} are not sold without an account. Nothing was charged.`;
-  const fixed = Object.hasOwn(modelPrices, bound.model) ? modelPrices[bound.model] : undefined;
-  return fixed ?? refuse(openAiError('insufficient_funds', { message }));
+  const prices = modelPrices ?? { [bound.model]: bound.micros * unitsPerMicro };
+  const price = Object.hasOwn(prices, bound.model) ? prices[bound.model] : undefined;
+  // a wallet of its own for every few requests would pass by the limits of what is free
+  if (price !== undefined && price > 0n) return price;
+  const why = price === 0n ? 'free: they need no payment' : 'not sold without an account';
+  const message = `Completions of ${bound.model} are ${why}. Nothing was charged.`;
+  return refuse(openAiError('insufficient_funds', { message }));
 }
 
 /** Makes a completion whose payment is on record. Its client may leave: it is read to its end all the same. */
@@ -47,11 +51,12 @@ export async function makeSoldChat(
   { body, payer, coveredMicros, signal }: SoldChat,
   cutShort: AbortSignal,
 ): Promise<SoldAnswer> {
-  const { promise: costMicros, resolve: onCost } = Promise.withResolvers<bigint>();
-  const caller = { kind: 'x402', client: `payer:${payer}`, payer, order: { coveredMicros, onCost } } as const;
+  const { promise: end, resolve: onEnd } = Promise.withResolvers<OrderEnd>();
+  const caller = { kind: 'x402', client: `payer:${payer}`, payer, order: { coveredMicros, onEnd } } as const;
   const admission = await requestChat(context, caller, body);
-  if (admission.kind === 'refused') return { answer: admission, costMicros: Promise.resolve(0n) };
+  if (admission.kind === 'refused')
+    return { answer: admission, end: Promise.resolve({ costMicros: 0n, isWhole: false }) };
   const made = completeChat(context, admission, signal, cutShort);
   void context.running.add(made);
-  return { answer: await made, costMicros };
+  return { answer: await made, end };
 }

@@ -15,8 +15,15 @@ export interface UpstreamRequest {
   readonly timeoutMs: number;
   /** Ends the exchange. */
   readonly signal: AbortSignal;
-  /** For an upstream that is the gateway itself: who pays, and what was quoted. */
-  readonly paid?: { readonly payer: Address; readonly quoted: JobPrice };
+  /** For an upstream that is the gateway itself. */
+  readonly paid?: {
+    readonly payer: Address;
+    readonly quoted: JobPrice;
+    /** Whether it is charged for what it has used, in place of the quoted price. */
+    readonly isMetered: boolean;
+    /** Of an answer that can be kept. */
+    readonly mostBytes: number;
+  };
 }
 
 export interface UpstreamHead {

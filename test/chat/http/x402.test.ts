@@ -3,6 +3,7 @@ import { UptoEvmScheme } from '@x402/evm/upto/client';
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import OpenAI from 'openai';
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { ConstantChanges } from '../../../src/base/config/constants.ts';
 import { devnetKeys } from '../../../src/devnet/accounts.ts';
 import { type ModelUpstreamOptions, startModelUpstream } from '../../../src/devnet/model-upstream.ts';
 import { approvePermit2 } from '../../../src/devnet/token.ts';
@@ -15,6 +16,7 @@ import { header, offerOf, payer } from '../../support/payer.ts';
 import { exportSealed } from '../../support/reconcile.ts';
 import { whenOver } from '../../support/shared.ts';
 import { signUpto } from '../../support/upto.ts';
+import { eventually } from '../../support/wait.ts';
 import { soon } from '../../payments/use-cases/settlement-support.ts';
 import { startRouteGateway } from '../../jobs/http/routes/support.ts';
 
@@ -34,17 +36,26 @@ methods = ["POST"]
 path = "${path}"
 upstream = "chat"
 price = "2 USD"
-timeout_ms = 20_000
 description = "Completions for callers without an account."`;
 
-async function start(model: Partial<ModelUpstreamOptions> = {}, more = '') {
+interface StartOptions {
+  readonly timeoutMs?: number;
+  readonly constants?: ConstantChanges;
+}
+
+async function start(
+  model: Partial<ModelUpstreamOptions> = {},
+  more = '',
+  { timeoutMs = 20_000, constants = {} }: StartOptions = {},
+) {
   const upstream = await startModelUpstream({ port: 0, ...model });
   whenOver(() => upstream.close());
   const gateway = await startRouteGateway({
     chain,
     upstream: '',
-    routes: `${sale}\n${more}`,
-    tables: oneModel(upstream.url),
+    routes: `${sale}\ntimeout_ms = ${timeoutMs}\n${more}`,
+    tables: oneModel(upstream.url, 'timeout_ms = 120_000'),
+    constants,
     change: (text) => `features = ["x402", "chat"]\n${text}`,
   });
   const { database } = gateway;
@@ -194,6 +205,60 @@ describe('a completion for a caller without an account', () => {
     await expectSound();
   });
 
+  test.each([
+    ['is longer than can be kept', { constants: { delivery: { maxResultBytes: 20_000 } } }, undefined],
+    ['takes longer than it may', { timeoutMs: 3_000 }, 'stall_mid_stream'],
+  ] as const)(
+    'as a stream that %s ends with an error, and costs what was delivered',
+    async (_, options, fault) => {
+      const { gateway, model, database, receiptOf, expectSound } = await start({}, '', options);
+      model.failWith(fault);
+      const body = JSON.stringify({ ...ask('word '.repeat(400)), stream: true });
+      const type = { 'content-type': 'application/json' };
+      const payment = await signUpto(offerOf(await gateway.post(path, { body, headers: type })));
+      const headers = { ...type, ...header(payment) };
+      const before = await paidSoFar();
+      const first = await gateway.post(path, { body, headers });
+      expect(first.text).toContain('data: {"error"');
+      expect(first.text).not.toContain('[DONE]');
+      await soon(database, async () =>
+        expect(await receiptOf(payment.accepted.extra['quoteDigest'])).toMatchObject({ state: 'completed' }),
+      );
+      const taken = (await paidSoFar()) - before;
+      expect(taken).toBeGreaterThan(0n);
+      // the whole answer costs 4,000 alone
+      expect(taken).toBeLessThan(4_000n);
+      expect((await gateway.post(path, { body, headers })).text).toBe(first.text);
+      await expectSound();
+    },
+  );
+
+  test('whose model answers too late is given up at its time limit, and not charged', async () => {
+    const { gateway, model, expectSound } = await start({}, '', { timeoutMs: 2_000 });
+    model.failWith('hang');
+    const before = await paidSoFar();
+    await expect(openAi(gateway.url).chat.completions.create(ask('hello there'))).rejects.toMatchObject({
+      status: 502,
+    });
+    await eventually(() => expect(model.calls[0]?.state).toBe('dropped'));
+    expect(await paidSoFar()).toBe(before);
+    await expectSound();
+  });
+
+  test('at a price for its model is not charged if the model breaks off', async () => {
+    const { gateway, model, expectSound } = await start({}, 'model_prices = { "vendor/large" = "0.05 USD" }');
+    model.failWith('cut_after_first_token');
+    const before = await paidSoFar();
+    const response = await exactFetch(`${gateway.url}${path}`, {
+      method: 'POST',
+      body: JSON.stringify({ ...ask('hello there'), stream: true }),
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(response.status).toBe(502);
+    expect(await paidSoFar()).toBe(before);
+    await expectSound();
+  });
+
   test.each([false, true])(
     'at a price for its model is paid by exact, as a stream: %s, and no other model is sold',
     async (stream) => {
@@ -232,6 +297,11 @@ describe('a completion for a caller without an account', () => {
     const { gateway } = await start();
     const free = await openAi(gateway.url, fetch).chat.completions.create(ask('hello', freeModel));
     expect(free.choices[0]?.message.content).toBe('hello');
+    const sold = await gateway.paid.post(path, {
+      body: JSON.stringify(ask('hello', freeModel)),
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(sold).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
     const wrong = await gateway.post(path, {
       body: JSON.stringify({ ...ask('hello'), max_tokens: 10_000_000 }),
       headers: { 'content-type': 'application/json' },

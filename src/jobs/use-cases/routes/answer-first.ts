@@ -4,6 +4,7 @@ import { within } from '../../../base/runtime/within.ts';
 import { orderedUuid } from '../../../base/values/ordered-uuid.ts';
 import { sha256 } from '../../../base/values/sha256.ts';
 import type { LeaseName } from '../../../calls/store/calls.ts';
+import { maxResultBytesOf } from '../../../calls/use-cases/deliver-call.ts';
 import { nowSecs } from '../../../ledger/store/ledger.ts';
 import type { LedgerEvent } from '../../../ledger/rules/event.ts';
 import type { AnsweredFacts } from '../../../payments/rules/payment-progress.ts';
@@ -93,7 +94,8 @@ export async function askFirst(
           atomsOf: (values) => usedAtoms(values, quoted, payment.amount),
         }
       : undefined;
-  const paid = { payer: payment.payer, quoted };
+  const mostBytes = Math.min(route.config.maxResponseBytes, maxResultBytesOf(context.config));
+  const paid = { payer: payment.payer, quoted, isMetered: metered !== undefined, mostBytes };
   const passing = { digest: started.digest, client: undefined as AnswerClient | undefined };
   try {
     const asked = await askWhole(context, request, route, { headers, endsAt, place, metered, paid, passing });
