@@ -24,7 +24,11 @@ import { reloadEvent } from '../jobs/use-cases/reload.ts';
 import { createRequestTally } from '../ledger/store/request-tally.ts';
 import { createLostPayments } from '../payments/use-cases/lost-payments.ts';
 import { createOffers, refreshOffers } from '../jobs/use-cases/offers.ts';
-import { createRunnerSilence, createUndecidedCounts } from '../jobs/use-cases/capacity.ts';
+import {
+  createRunnerSilence,
+  createUndecidedCounts,
+  createUnpaidStreams,
+} from '../jobs/use-cases/capacity.ts';
 import { createQuoteRate } from '../jobs/use-cases/quote-rate.ts';
 import { createSeenQuotes } from '../jobs/use-cases/pay-job.ts';
 import { createStreamWatch, type StreamWatch } from '../calls/use-cases/stream-watch.ts';
@@ -152,6 +156,7 @@ async function createContext(
     upstreams: createUpstreams({ [chatUpstream]: parts.chatSale.upstream }),
     requestPrices: createRequestPrices({ [chatUpstream]: (body) => parts.chatSale.price(body) }),
     asking: new Map(),
+    unpaidStreams: createUnpaidStreams(),
     config,
     settings,
     catalog,

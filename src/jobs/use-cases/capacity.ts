@@ -21,6 +21,7 @@ export interface CapacityPorts extends Pick<Ledger, 'db' | 'lane'> {
   readonly upstreams: Upstreams;
   /** How many upstreams are being asked before a payment of each payer is settled, in this process. */
   readonly asking: Map<Address, number>;
+  readonly unpaidStreams: UnpaidStreams;
 }
 
 interface Wanted {
@@ -53,6 +54,24 @@ export async function checkCapacity(
 
 /** Of one payer at the same time: one balance with a thousand signatures buys no thousand calls of an upstream. */
 export const maxUnpaidAnswers = 4;
+
+export type UnpaidStreams = ReturnType<typeof createUnpaidStreams>;
+
+/** Longer than a payment by which another stream can be begun may last. */
+const heldAgainstMs = 3_600_000;
+
+/**
+ * The payers whose stream was passed on and not paid after it: each of their answers is for a time given once it is paid, so that
+ * withdrawing a signature or the money buys few streams.
+ * @param nowMs a monotonic clock
+ */
+export function createUnpaidStreams(nowMs: () => number = () => performance.now()) {
+  const endsAtMs = createBoundedCache<Address, number>(payersKept);
+  return {
+    note: (payer: Address): void => endsAtMs.set(payer, nowMs() + heldAgainstMs),
+    isOf: (payer: Address): boolean => (endsAtMs.get(payer) ?? 0) > nowMs(),
+  };
+}
 
 /** A payer's payments without a known outcome take at most this share of the places of all. */
 const payersShare = 1 / 10;

@@ -290,13 +290,17 @@ async function answerThenSettle(
     },
   } = asking.started;
   if (!request.route) throw new Error('a job without a route has no upstream');
+  const route = context.unpaidStreams.isOf(payer) ? { ...request.route, passOn: undefined } : request.route;
   // its place was taken before its start
-  const asked = await askFirst(context, request, job, request.route, asking).finally(() =>
+  const asked = await askFirst(context, request, job, route, asking).finally(() =>
     changePlaces(context, payer, -1),
   );
   switch (asked.kind) {
-    case 'answered':
-      return settleStarted(context, request, job, asked.started, settling, asked.answer);
+    case 'answered': {
+      const result = await settleStarted(context, request, job, asked.started, settling, asked.answer);
+      if (asked.isPassedOn && result.kind !== 'accepted') context.unpaidStreams.note(payer);
+      return result;
+    }
     case 'superseded':
       return answerOnRecord(context, job, asking.started);
     case 'not_charged':

@@ -67,6 +67,8 @@ export type Asked =
       readonly started: StartedPayment & { readonly callId: number };
       /** Undefined where it is too long for memory. */
       readonly answer: WholeAnswer | undefined;
+      /** Its client has it already. */
+      readonly isPassedOn: boolean;
     }
   /** The payment is on record as failed, and watched. `answer`: what the upstream said all the same. */
   | { readonly kind: 'not_charged'; readonly reason: string; readonly answer: WholeAnswer | undefined }
@@ -99,7 +101,8 @@ export async function askFirst(
   const passing = { digest: started.digest, client: undefined as AnswerClient | undefined };
   try {
     const asked = await askWhole(context, request, route, { headers, endsAt, place, metered, paid, passing });
-    const ended = await recordAnswer(context, started, asked, { attempt, place });
+    const isPassedOn = passing.client !== undefined;
+    const ended = await recordAnswer(context, started, asked, { attempt, place, isPassedOn });
     if (ended.kind === 'answered' || asked.kind === 'not_charged') {
       passing.client?.end([]);
       passing.client = undefined;
@@ -116,7 +119,15 @@ async function recordAnswer(
   context: AskPorts,
   started: Asking['started'],
   asked: Whole,
-  { attempt, place }: { readonly attempt: number; readonly place: LeaseName & { readonly attempt: number } },
+  {
+    attempt,
+    place,
+    isPassedOn,
+  }: {
+    readonly attempt: number;
+    readonly place: LeaseName & { readonly attempt: number };
+    readonly isPassedOn: boolean;
+  },
 ): Promise<Asked> {
   const { state } = started;
   if (asked.kind === 'failed') return refuse(context, started, asked.reason, undefined);
@@ -138,7 +149,7 @@ async function recordAnswer(
   const answered = { ...state, status: 'settling', answered: facts } as const;
   const next = { ...started, version: started.version + 1, state: answered };
   const whole = kept.kind === 'in_memory' ? { ...answer, body: kept.body } : undefined;
-  return { kind: 'answered', started: next, answer: whole };
+  return { kind: 'answered', started: next, answer: whole, isPassedOn };
 }
 
 async function refuse(

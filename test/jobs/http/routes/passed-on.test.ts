@@ -6,6 +6,7 @@ import { approvePermit2 } from '../../../../src/devnet/token.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { payTo } from '../../../support/gateway.ts';
 import { expectSoundLedger } from '../../../support/invariants.ts';
+import { cancelPermit } from '../../../support/permit2.ts';
 import { header, offerOf } from '../../../support/payer.ts';
 import { whenOver } from '../../../support/shared.ts';
 import { signUpto, type UptoPayment } from '../../../support/upto.ts';
@@ -55,5 +56,33 @@ test('a client that does not read a stream that is passed on pays for it all the
   await soon(database, async () => expect(await receipt()).toMatchObject({ state: 'completed' }));
   expect(await chain.balance(payTo)).toBe(before + 3_000n);
   expect((await paid.get(city, header(payment))).text).toHaveLength(pieces * mebibyte);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a payer that withdraws a payment while its stream is passed on gets its next answer once that is paid', async () => {
+  let withdraw: (() => Promise<unknown>) | undefined;
+  const api = await startApi(async (_asked, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream', trailer: 'x-price' });
+    response.write('data: one\n\n');
+    await withdraw?.();
+    response.addTrailers({ 'x-price': '0.003 USD' });
+    response.end();
+  });
+  const routes = weather(api.url, 'charge_header = "x-price"');
+  const { paid, database } = await startRouteGateway({ chain, upstream: api.url, routes });
+  const sign = async () => signUpto(offerOf(await paid.get(city)));
+  const before = await chain.balance(payTo);
+  const first = await sign();
+  withdraw = () => cancelPermit(chain.rpcUrl, first);
+  expect(await paid.get(city, header(first))).toMatchObject({ status: 200, text: 'data: one\n\n' });
+  expect(await chain.balance(payTo)).toBe(before);
+  const second = await sign();
+  withdraw = () => cancelPermit(chain.rpcUrl, second);
+  expect((await paid.get(city, header(second))).text).not.toContain('data: one');
+  withdraw = undefined;
+  const third = await paid.get(city, header(await sign()));
+  expect(third).toMatchObject({ status: 200, text: 'data: one\n\n' });
+  expect(third.headers.get('payment-response')).not.toBeNull();
+  expect(await chain.balance(payTo)).toBe(before + 3_000n);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
