@@ -53,7 +53,7 @@ const anyAnswer: fc.Arbitrary<PaymentRequired> = fc.record({
 });
 
 const offerOf = (option: SettlementOption, { digest, secret }: PaymentRequired['quote']) => ({
-  scheme: 'exact',
+  scheme: option.transferMethod === 'upto' ? 'upto' : 'exact',
   network: option.network,
   amount: String(option.amount),
   asset: option.asset,
@@ -62,7 +62,7 @@ const offerOf = (option: SettlementOption, { digest, secret }: PaymentRequired['
   extra: {
     name: option.eip712Name,
     version: option.eip712Version,
-    assetTransferMethod: option.transferMethod,
+    assetTransferMethod: option.transferMethod === 'upto' ? 'permit2' : option.transferMethod,
     paymentFlow: 'upfront',
     quoteDigest: digest,
     offerSecret: secret,

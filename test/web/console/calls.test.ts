@@ -70,7 +70,7 @@ test.skipIf(!hasBrowser)(
     await page.getByRole('link', { name: 'status 422: no model for row #' }).click();
     await page
       .getByText(
-        '4 calls were not delivered; 3 can be sent to a runner again. 1 cannot: its payment is not settled at present.',
+        '4 calls were not delivered, of those chosen below; 3 can be sent to a runner again. 1 cannot: its payment is not settled at present.',
       )
       .waitFor();
     expect(await page.getByLabel('Cause').innerText()).toContain('no model for row #');
