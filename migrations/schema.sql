@@ -1194,7 +1194,7 @@ create view audit.refusal with (security_invoker=true); -- Refused requests that
 --   reason text: Why: a code. Of payment_replay_denied what was used before: payment, quote or payment_identifier. Null for nonce_replay_denied.
 --   service_id bigint: Of the job.
 --   job_index bigint: Of the job.
---   caller text: Who asked: the address of a restricted job's caller; of chat_refused api_key, session, spend_auth or anonymous.
+--   caller text: Who asked: the address of a restricted job's caller; of chat_refused api_key, session, spend_auth, x402 or anonymous.
 --   nonce_sha256 text: Of nonce_replay_denied: 0x and the SHA-256 of the nonce that was used before.
 --   used_by_quote text: The quote whose payment has used that nonce. Null if an earlier version recorded it: audit.caller_nonce has it.
 --   payer text: Whose payment was refused.

@@ -68,7 +68,7 @@ test.each<[string, unknown, unknown, readonly Address[] | undefined]>([
   const facilitator = await start('one');
   facilitator.said = saying(named, signers);
   const kind = submitters ? { ...ofUpto, submitters } : ofUpto;
-  expect(await facilitator.client.supported()).toEqual({ kind: 'kinds', kinds: [kind] });
+  expect(await facilitator.client.supported()).toEqual({ kind: 'kinds', kinds: [kind], approvals: [] });
 });
 
 test('offers name one account as long as its facilitator has it, whichever it names first', async () => {
