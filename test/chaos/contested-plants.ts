@@ -50,8 +50,9 @@ export const contestedPlants: readonly PlantRow[] = [
   {
     name: 'permits-of-one-transaction-are-not-told-apart',
     file: 'src/payments/peers/chain/schemes/permit2/permits.ts',
-    find: `const transfer = transfers[nonces.indexOf(nonce)];`,
-    replace: `const transfer = transfers[Math.min(0, nonces.indexOf(nonce))];`,
+    find: `  const transfer = transfers[permits.findIndex((one) => one.nonce === nonce && one.most === most)];`,
+    replace: `  const at = permits.findIndex((one) => one.nonce === nonce && one.most === most);
+  const transfer = transfers[Math.min(0, at)];`,
     also: [
       {
         file: 'src/payments/rules/settlement.ts',
@@ -65,8 +66,8 @@ export const contestedPlants: readonly PlantRow[] = [
   {
     name: 'permit-in-a-batch-is-not-read',
     file: 'src/payments/peers/chain/schemes/permit2/permits.ts',
-    find: `at % 2 === 0 &&`,
-    replace: `at === 10 &&`,
+    find: `if (at % 2 !== 0 || !isFound) continue;`,
+    replace: `if (at !== 10 || !isFound) continue;`,
     caughtBy: ['transfer_without_call', 'refused_though_paid', 'never_answered', 'settlement_left_open'],
     reachedBy: { kind: 'one_transaction', scenarios: 12 },
   },

@@ -5,7 +5,9 @@ export const routePlants: readonly PlantRow[] = [
   {
     name: 'answer-released-before-its-payment-is-settled',
     file: 'src/jobs/use-cases/pay-job.ts',
-    find: `      return settleStarted(context, request, job, asked.started, settling, asked.answer);`,
+    find: `      const result = await settleStarted(context, request, job, asked.started, settling, asked.answer);
+      if (asked.isPassedOn && result.kind !== 'accepted') context.unpaidStreams.note(payer);
+      return result;`,
     replace: `      void settleStarted(context, request, job, asked.started, settling, asked.answer).catch(() => {});
       if (asked.answer) return { kind: 'passed_on', digest, answer: asked.answer };
       return { kind: 'pending', digest, replayed: false };`,

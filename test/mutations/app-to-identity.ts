@@ -26,7 +26,9 @@ export const fromAppToIdentity: readonly MutationRow[] = [
     const { usage, written } = end.progress;
     const counted = usage ?? (await estimateAside(chat.prompt, written));
     const cost = costOf(chat, counted);
-    if (end.ending === 'completed') noteLength(context, chat, counted);
+    const isWhole = end.ending === 'completed';
+    if (chat.caller.kind === 'x402') chat.caller.order.onEnd({ costMicros: cost.captured, isWhole });
+    if (isWhole) noteLength(context, chat, counted);
     await record(context, chat, completedStep(chat, end, { ...counted, ...cost }, usage === undefined));
     const problem = end.progress.isUsageMalformed
       ? 'malformed'
