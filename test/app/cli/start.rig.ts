@@ -178,6 +178,8 @@ describe('a running start', () => {
       { service_id: 9, job_index: 0, invocation_mode: 'public_paid', delivery: 'top_up' },
       { service_id: 3, job_index: 0, invocation_mode: 'public_paid', delivery: 'route' },
       { service_id: 3, job_index: 1, invocation_mode: 'public_paid', delivery: 'route' },
+      { service_id: 3, job_index: 2, invocation_mode: 'public_paid', delivery: 'route' },
+      { service_id: 3, job_index: 3, invocation_mode: 'public_paid', delivery: 'route' },
     ]);
     const { callers, payer_private_key: payer } = devnet;
     for (const token of [devnet.token, devnet.second_token]) {

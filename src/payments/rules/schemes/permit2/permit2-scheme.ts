@@ -46,7 +46,7 @@ export interface Permit2Variant {
   readonly ownReasonsBeforeBroadcast: readonly string[];
 }
 
-interface Permit2Payload extends ParsedPayload {
+export interface Permit2Payload extends ParsedPayload {
   /** The client's own spelling, unknown fields included, for the strict check. */
   readonly received: z.infer<typeof payloadSchema>;
 }
