@@ -61,7 +61,7 @@ export const plants: readonly Plant[] = [
       return {
         fault,
         items: [`amount_mismatch ${digest}`],
-        rows: ['posting', 'posting', 'open_item'],
+        rows: ['payment', 'posting', 'posting', 'open_item'],
         checkpoint: true,
       };
     },
