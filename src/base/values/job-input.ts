@@ -33,6 +33,7 @@ const maxBytesForAll = 16_384;
  * @throws Error if the schema does not compile; an unknown keyword is an error, and no reference is fetched
  */
 export function compileSchema(schema: Readonly<Record<string, unknown>>): CompiledSchema {
+  metaSchema.validateSchema(schema, true);
   const [first, all] = [false, true].map((allErrors) => compile(schema, allErrors));
   const check: InputCheck = (body) => {
     const text = decode(body);
@@ -54,9 +55,14 @@ const longKeywords = /"(?:pattern|patternProperties|\$ref|\$dynamicRef)":/;
 /** The error of a check that was stopped before its end. */
 export const checkedTooLong = (): InputFault => ofBody("takes too long to check against the job's schema");
 
+// formats are not checked: validators differ in which of them they check, and how strictly
+const options = { validateFormats: false, strictTypes: false, strictRequired: false };
+/** Compiles the meta-schema at its first use, in 40 ms or more, and keeps it. It keeps no schema that it validates. */
+const metaSchema = new Ajv2020(options);
+
+/** By a compiler of its own: a shared one would confuse schemas of two jobs that have one `$id`. */
 function compile(schema: Readonly<Record<string, unknown>>, allErrors: boolean): ValidateFunction {
-  // formats are not checked: validators differ in which of them they check, and how strictly
-  const ajv = new Ajv2020({ allErrors, validateFormats: false, strictTypes: false, strictRequired: false });
+  const ajv = new Ajv2020({ ...options, allErrors, validateSchema: false });
   // the library compares each item with each other one
   ajv.removeKeyword('uniqueItems');
   ajv.addKeyword({

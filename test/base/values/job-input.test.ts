@@ -63,6 +63,29 @@ test.each([
   expect(cpuMs(() => compiled.check(body))).toBeLessThan(maxPieceMs);
 });
 
+test('a schema compiles without the meta-schema being compiled again: a page of the console compiles those of all jobs', () => {
+  const withMetaSchemaMs = cpuMs(() => new Ajv2020({ strictTypes: false }).compile({ ...list }));
+  expect(cpuMs(() => compileSchema({ ...list }))).toBeLessThan(withMetaSchemaMs);
+});
+
+test('two schemas with one $id, also inside them, compile apart', () => {
+  const schemas = ['string', 'number'].map((type) => ({
+    $id: 'https://example.org/whole',
+    $ref: 'part',
+    $defs: { part: { $id: 'part', type } },
+  }));
+  const faults = schemas.map((schema) => compileSchema(schema).check(Buffer.from('"a"')));
+  expect(faults.map((found) => found.map(({ text }) => text))).toEqual([[], ['the body must be number']]);
+});
+
+test.each([
+  [{ type: 'text' }, 'schema is invalid'],
+  [{ typo: 'string' }, 'unknown keyword: "typo"'],
+  [{ $schema: 'http://json-schema.org/draft-07/schema#' }, 'no schema with key or ref'],
+])('%j is no schema of the draft, and does not compile', (schema, reason) => {
+  expect(() => compileSchema(schema)).toThrow(reason);
+});
+
 test('the items of a list are compared as the library compares them', () => {
   const { check: own } = compileSchema({ uniqueItems: true });
   const library = new Ajv2020({ strictTypes: false }).compile({ uniqueItems: true });
