@@ -13,7 +13,7 @@ import { type RecordedOptions, termsDiffer } from '../../payments/rules/quote-te
 
 interface Payment {
   readonly name: string;
-  /** Its name among all payments: one nonce may be signed for two transfer methods. */
+  /** `claimOf()`. */
   readonly claim: string;
   /** What was signed, and once it is settled what was moved. */
   amount: string;
@@ -444,11 +444,12 @@ function breachOfEnd(
     : 'it names no nonce or final block that proves that the refund cannot land';
 }
 
-/** Identifies a payment within the ledger. */
+/** Identifies a payment within the ledger: one nonce may be signed for two transfer methods. */
 export function claimOf(transferMethod: string, name: string): string {
   return `${transferMethod}/${name}`;
 }
 
+/** Names a payment as its events do, without its transfer method. */
 export function nameOf({ network, asset, payer, payment_nonce }: Named): string {
   return `${network}/${asset}/${payer}/${payment_nonce}`;
 }

@@ -40,7 +40,7 @@ export type Caller = { readonly client: string } & (
   | ({ readonly kind: 'session'; readonly userId: string; readonly accountId: number } & OfForm)
   /** Pays the operator on a chain; the nonce is claimed where the request is admitted. */
   | { readonly kind: 'spend_auth'; readonly spend: VerifiedSpend }
-  /** Pays for this completion alone, by x402: what it cost is told, and is settled by others. */
+  /** Pays for this completion alone, by x402: `onEnd` gets what it cost, and the route that sells it settles that. */
   | { readonly kind: 'x402'; readonly payer: Address; readonly order: PaidOrder }
   | ({ readonly kind: 'anonymous' } & OfForm)
 );

@@ -122,8 +122,7 @@ const knownNamed = createBoundedCache<Hex, FixedParts>(1_000);
 
 /**
  * Made once for a job's list of options, which is another one after a reload or where the facilitator settles others, and again where it
- * submits other approvals; where offers are
- * signed, also once they would end too long before their quote.
+ * submits other approvals; where offers are signed, also once they would end too long before their quote.
  */
 function fixedParts(
   { settings, offerKeys, offers, publicUrl }: OfferContext,

@@ -111,7 +111,7 @@ function createUpstream(url: string, now: () => number = () => performance.now()
         const answer = await Promise.race([asked, over.promise]);
         failures = 0;
         const { statusCode: status, headers: fields, body: stream, trailers } = answer;
-        // whoever reads it is told of its error; one that is destroyed unread has no reader
+        // a reader gets its error; a body that is destroyed unread has no reader
         stream.on('error', () => {});
         return { kind: 'head', status, headers: fields, body: stream, trailers };
       } catch (error) {

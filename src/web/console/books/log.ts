@@ -65,9 +65,9 @@ async function logView({ site }: OperatorVisit): Promise<View> {
         ${sealed}
         ${
           anchors.length === 0
-            ? html`Nobody else has their checkpoint, so whoever has the database and the key could change them
-                unnoticed. Keep a copy on another machine, or have <code>[[log.anchors]]</code> in the
-                configuration send each one elsewhere.`
+            ? html`Their checkpoint is on this machine alone, so a person who has the database and the key
+                could change them unnoticed. Keep a copy on another machine, or have
+                <code>[[log.anchors]]</code> in the configuration send each one elsewhere.`
             : 'A copy of the checkpoint on another machine shows every later change of them.'
         }
       </p>
@@ -89,7 +89,7 @@ async function logView({ site }: OperatorVisit): Promise<View> {
 function sealingGuide(host: string): Html {
   const origin = `${host}/log`;
   return html`<p class="notice warn">
-      The ledger is not sealed: nobody would notice if somebody who can write to the database changed it.
+      The ledger is not sealed: a change by a person who can write to the database would stay unnoticed.
     </p>
     <section class="sheet">
       <h2>Seal it</h2>

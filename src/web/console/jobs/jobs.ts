@@ -149,7 +149,7 @@ const callerTexts: Readonly<Record<AuthMode, string>> = {
 const modeTexts: Readonly<Record<Job['mode'], string>> = {
   public_paid: 'anyone',
   restricted_paid: 'only permitted',
-  disabled: 'nobody',
+  disabled: 'no one',
 };
 
 function reloadsSheet(site: ConsoleSite, events: readonly RecordedEvent[]): Html {

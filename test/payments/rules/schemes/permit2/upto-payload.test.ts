@@ -262,7 +262,7 @@ describe('the signature of a payment of at most an amount', () => {
     ['an amount of more than 256 bits', permitted({ amount: String(2n ** 256n) })],
     ['the greatest deadline', { deadline: String(2n ** 256n - 1n) }],
     ['another spender', { spender: exactProxyAddress }],
-    ['a facilitator that is no address', witness({ facilitator: 'nobody' as Hex })],
+    ['a facilitator that is no address', witness({ facilitator: 'no address' as Hex })],
   ])('over %s cannot be read', (_, change) => {
     expect(readChanged({})).toMatchObject({ submitter, amount: most });
     expect(readChanged(change)).toBeUndefined();
