@@ -43,20 +43,17 @@ export const pushUrl = text((raw) => {
 }).meta({ type: 'URL: https, or http on a private network' });
 
 /** A base URL of the operator's own infrastructure: https, or http on loopback or a private network. */
-export const privateBaseUrl = text((raw) => {
-  const base = readBaseUrl(raw);
-  return base instanceof Wrong ? base : (refusePublicPlain(new URL(base)) ?? base);
-}).meta({ type: 'URL: https, or http on a private network' });
+export const privateBaseUrl = text(readPrivateBaseUrl).meta({
+  type: 'URL: https, or http on a private network',
+});
 
 /** The upstream of a route that sells the completions of this gateway itself. */
 export const chatUpstream = 'chat';
 
 /** The same, or `chat` for the completions of this gateway itself. */
-export const soldUpstream = text((raw) => {
-  if (raw === chatUpstream) return raw;
-  const base = readBaseUrl(raw);
-  return base instanceof Wrong ? base : (refusePublicPlain(new URL(base)) ?? base);
-}).meta({ type: 'URL: https, or http on a private network; or "chat"' });
+export const soldUpstream = text((raw) => (raw === chatUpstream ? raw : readPrivateBaseUrl(raw))).meta({
+  type: 'URL: https, or http on a private network; or "chat"',
+});
 
 /** Where alerts are posted, kept as written: https, or http on loopback. */
 export const webhookUrl = text((raw) => {
@@ -100,6 +97,11 @@ export const proxyRange = text((raw) => {
 function refusePublicPlain(url: URL): Wrong | undefined {
   if (isEncryptedOrLocal(url) || isPrivate(hostOf(url))) return undefined;
   return new Wrong('must be https, or http on loopback or a private network');
+}
+
+function readPrivateBaseUrl(raw: string): string | Wrong {
+  const base = readBaseUrl(raw);
+  return base instanceof Wrong ? base : (refusePublicPlain(new URL(base)) ?? base);
 }
 
 function readBaseUrl(raw: string): string | Wrong {

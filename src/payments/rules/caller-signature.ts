@@ -77,7 +77,12 @@ export function callerMessage(
   body: Uint8Array,
   { nonce, expiry }: Pick<CallerClaim, 'nonce' | 'expiry'>,
 ): string {
-  return `x402-authorize:${job.serviceId}:${job.jobIndex}:${bytesToHex(keccak256(body)).slice(2)}:${nonce}:${expiry}`;
+  return callerText(job, bytesToHex(keccak256(body)).slice(2), nonce, String(expiry));
+}
+
+/** Its form, also for programs and guides that write it: `bodyHash` in hex without 0x. */
+export function callerText(job: JobId, bodyHash: string, nonce: string, expiry: string): string {
+  return `x402-authorize:${job.serviceId}:${job.jobIndex}:${bodyHash}:${nonce}:${expiry}`;
 }
 
 /** The EIP-191 digest of that text. */

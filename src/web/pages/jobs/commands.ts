@@ -1,5 +1,6 @@
 import { html, type Html } from '../../../base/values/html.ts';
-import { type JobId, jobKey } from '../../../base/values/job.ts';
+import type { JobId } from '../../../base/values/job.ts';
+import { callerText } from '../../../payments/rules/caller-signature.ts';
 import type { SettlementOption } from '../../../payments/rules/quote.ts';
 import { snippet } from '../elements.ts';
 
@@ -74,7 +75,7 @@ const caller = privateKeyToAccount(process.env.CALLER_KEY);
 const body = Buffer.from(${input});
 const nonce = crypto.randomUUID();
 const expiry = Math.floor(Date.now() / 1000) + 120;
-const message = \`x402-authorize:${jobKey(signedFor).replace('/', ':')}:\${keccak256(body).slice(2)}:\${nonce}:\${expiry}\`;`,
+const message = \`${callerText(signedFor, '${keccak256(body).slice(2)}', '${nonce}', '${expiry}')}\`;`,
     headers: `
     'X-NET-CALLER': caller.address,
     'X-NET-CALLER-SIG': await caller.signMessage({ message }),

@@ -1,7 +1,7 @@
 import { html, type Html } from '../../../base/values/html.ts';
-import { jobKey } from '../../../base/values/job.ts';
 import { mediaTypeOf } from '../../../base/values/job-input.ts';
 import { priceJson } from '../../../jobs/http/prices.ts';
+import { callerText } from '../../../payments/rules/caller-signature.ts';
 import type { RouteConfig } from '../../../base/config/routes.ts';
 import { type Job, jobUrl } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
@@ -180,8 +180,8 @@ function callerGuide(job: Job): Html {
       [
         headerLink('X-NET-CALLER-SIG'),
         html`its signature (EIP-191 <code>personal_sign</code>) over
-          <code class="name">x402-authorize:${jobKey(job).replace('/', ':')}:BODY_HASH:NONCE:EXPIRY</code>,
-          where <code>BODY_HASH</code> is the keccak256 of the input, in hex without <code>0x</code>`,
+          <code class="name">${callerText(job, 'BODY_HASH', 'NONCE', 'EXPIRY')}</code>, where
+          <code>BODY_HASH</code> is the keccak256 of the input, in hex without <code>0x</code>`,
       ],
       [
         headerLink('X-NET-CALLER-NONCE'),
