@@ -1,14 +1,11 @@
 import { Readable } from 'node:stream';
-import { formatUnits } from 'viem/utils';
 import type { Refused } from '../chat/use-cases/answer.ts';
 import type { SoldAnswer, SoldChat } from '../chat/use-cases/sold-chat.ts';
+import { chatPriceHeader } from '../base/config/routes.ts';
+import { jobPriceText, unitsPerMicro } from '../base/values/amount.ts';
 import { openAiError, type OpenAiError } from '../base/errors/openai-error.ts';
 import type { PriceAnswer } from '../jobs/peers/request-prices.ts';
 import type { Upstream, UpstreamAnswer, UpstreamHead, UpstreamRequest } from '../jobs/peers/upstream.ts';
-
-/** In units of 10^-18 dollars. */
-const unitsPerMicro = 10n ** 12n;
-const priceHeader = 'x-price';
 
 /** What chat offers to those who sell it. */
 interface SellableChat {
@@ -71,7 +68,7 @@ async function headOf({ answer, end }: SoldAnswer, { isMetered, mostBytes }: Pai
     case 'whole':
       return wholeHead(200, answer.body, {
         'x-request-id': answer.chatId,
-        [priceHeader]: priceText((await end).costMicros),
+        [chatPriceHeader]: priceText((await end).costMicros),
       });
     case 'stream': {
       const trailers: Record<string, string> = {};
@@ -89,13 +86,13 @@ async function headOf({ answer, end }: SoldAnswer, { isMetered, mostBytes }: Pai
         const { costMicros, isWhole } = await end;
         // its price is that of a whole answer
         if (!isWhole && !isMetered) throw new Error('the completion broke off');
-        trailers[priceHeader] = priceText(costMicros);
+        trailers[chatPriceHeader] = priceText(costMicros);
       };
       const headers = {
         'content-type': 'text/event-stream',
         'x-accel-buffering': 'no',
         'x-request-id': answer.chatId,
-        trailer: priceHeader,
+        trailer: chatPriceHeader,
       };
       const stream = Readable.from(body()).on('error', () => {});
       return { kind: 'head', status: 200, headers, body: stream, trailers };
@@ -109,7 +106,7 @@ function wholeHead(status: number, body: Buffer, more: Readonly<Record<string, s
 }
 
 function priceText(micros: bigint): string {
-  return `${formatUnits(micros * unitsPerMicro, 18)} USD`;
+  return jobPriceText({ wei: micros * unitsPerMicro, inUsd: true });
 }
 
 function messageOf({ body }: OpenAiError): string {

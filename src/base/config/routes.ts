@@ -155,7 +155,7 @@ export async function readRoutes(root: RootTable, reading: Reading): Promise<Rou
     if (all.has(jobKey(whole))) report.mistake(table.at, `repeats job ${jobKey(whole)} of another route`);
     if (!isChat && whole.modelPrices !== undefined)
       report.mistake([...table.at, 'model_prices'], 'is for upstream = "chat" alone');
-    const terms = isChat ? chatTerms(whole) : {};
+    const terms = isChat ? chatTerms(whole) : meteredTerms(whole);
     all.set(jobKey(whole), { ...reading.constants.routes, ...whole, ...terms, tokens });
   }
   checkOverlaps(tables, report);
@@ -185,10 +185,18 @@ function readListener(root: RootTable, isNeeded: boolean, report: Report) {
   return table.whole;
 }
 
+/** In which a completion of this gateway says what it costs. */
+export const chatPriceHeader = 'x-price';
+
 /** What a completion costs is known before it, at most, and after it; or the operator has said it. */
 function chatTerms({ modelPrices }: Pick<ConfigOf<typeof routeShape>, 'modelPrices'>) {
-  const chargeHeader = modelPrices === undefined ? 'x-price' : undefined;
+  const chargeHeader = modelPrices === undefined ? chatPriceHeader : undefined;
   return { priceUrl: chatUpstream, chargeHeader, flow: 'authorization' } as const;
+}
+
+/** What an answer costs, it says itself: it comes before the settlement. */
+function meteredTerms({ chargeHeader }: Pick<ConfigOf<typeof routeShape>, 'chargeHeader'>) {
+  return chargeHeader === undefined ? {} : ({ flow: 'authorization' } as const);
 }
 
 /** Where clients of OpenAI's API ask for completions. */
@@ -311,11 +319,7 @@ export function routeOf(routes: RoutesConfig | undefined, job: JobId): RouteConf
 }
 
 /** How a request for a route is charged. */
-export function flowOf(
-  { flow, chargeHeader }: Pick<RouteConfig, 'flow' | 'chargeHeader'>,
-  method: string,
-): 'authorization' | 'upfront' {
-  if (chargeHeader !== undefined) return 'authorization';
+export function flowOf({ flow }: Pick<RouteConfig, 'flow'>, method: string): 'authorization' | 'upfront' {
   return flow ?? (method === 'GET' || method === 'HEAD' ? 'authorization' : 'upfront');
 }
 

@@ -2,6 +2,8 @@ import { formatUnits } from 'viem/utils';
 import type { AcceptedToken, Rate } from './token.ts';
 
 const weiPerNativeUnit = 10n ** 18n;
+/** Units of 10^-18 dollars, as prices of jobs have them, in one micro of credit. */
+export const unitsPerMicro = 10n ** 12n;
 const bpsPerWhole = 10_000n;
 
 /**

@@ -1,3 +1,4 @@
+import { unitsPerMicro } from '../../base/values/amount.ts';
 import type { Address } from '../../base/values/primitives.ts';
 import { boundOf } from './admit-chat.ts';
 import type { OrderEnd } from './caller.ts';
@@ -12,7 +13,7 @@ export interface SoldChat {
   readonly payer: Address;
   /** What its payment covers. */
   readonly coveredMicros: bigint;
-  /** Ends it: what it has cost until then is charged by nobody. */
+  /** Ends it: what it has cost until then is not charged. */
   readonly signal: AbortSignal;
 }
 
@@ -21,9 +22,6 @@ export interface SoldAnswer {
   /** Once the completion has ended. */
   readonly end: Promise<OrderEnd>;
 }
-
-/** In units of 10^-18 dollars. */
-const unitsPerMicro = 10n ** 12n;
 
 /**
  * What a request costs at most, or by the operator's prices for models, in units of 10^-18 dollars; its refusal if no payment changes that.
