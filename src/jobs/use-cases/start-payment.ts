@@ -85,7 +85,8 @@ export async function startPayment(
   if (callbackUrl !== undefined)
     await keepCallback(context, callbackUrl, { stream: digest, binding }, payment.payer);
   const askedUntil = askedUntilOf(context, request, checked);
-  const command = startCommand(context, request, job, checked, kept, askedUntil);
+  const approval = signedApprovalOf(checked);
+  const command = startCommand(context, request, job, checked, { kept, askedUntil, approval });
   const outcome = await append(context, command, {
     mayWaitMs: sharedAppendMs(context.facilitators.typicalSettleMs(settler)),
   });
@@ -94,7 +95,6 @@ export async function startPayment(
       if (outcome.call_id === null) throw new Error('the append of a call returned no call id');
       const { call_id: callId, version } = outcome;
       const status = askedUntil === undefined ? 'settling' : 'authorized';
-      const approval = signedApprovalOf(checked);
       const state = startedState(payment, callId, { status, facilitator: settler.name, approval });
       const started = { digest, version, callId, state };
       return { kind: 'started', started, job, checked, askedUntil };
@@ -123,6 +123,13 @@ export async function startPayment(
 }
 
 type KeptRequest = Pick<AddedCall, 'bodyId' | 'body' | 'traceparent'>;
+
+/** What is known of a payment once it is about to be started. */
+interface Start {
+  readonly kept: KeptRequest;
+  readonly askedUntil: number | undefined;
+  readonly approval: SignedApproval | undefined;
+}
 
 /** The values of a request that are stored with its call. Stores a large body; a small one travels with the call's command. */
 export async function keepRequest(
@@ -207,9 +214,9 @@ function startCommand(
   request: BoundRequest,
   job: Job,
   checked: CheckedPayment,
-  kept: KeptRequest,
-  askedUntil: number | undefined,
+  start: Start,
 ): LaneCommand {
+  const { kept, askedUntil } = start;
   const { digest, state, payment, pricedAt, caller, paymentId, isUnread } = checked;
   const { serviceId, jobIndex } = job;
   const { network, asset, symbol } = payment;
@@ -223,7 +230,7 @@ function startCommand(
     issuedAt: pricedAt,
     endsAt: endOf(context, request, checked),
     unlessRefused: checked.landing.kind === 'landed' ? undefined : request.copyKey,
-    events: startEvents(request, checked, askedUntil),
+    events: startEvents(request, checked, start),
     claims: startClaims(request, job, checked, key),
     lost: {
       stream: request.stream,
@@ -266,7 +273,7 @@ function signedApprovalOf({
 function startEvents(
   request: BoundRequest,
   checked: CheckedPayment,
-  askedUntil: number | undefined,
+  { askedUntil, approval }: Pick<Start, 'askedUntil' | 'approval'>,
 ): LedgerEvent[] {
   const { payment, opening, verifiedBy, signedBy, caller, paymentId, bodyKeccak256, topUpOrder, settler } =
     checked;
@@ -277,7 +284,6 @@ function startEvents(
   };
   const events: LedgerEvent[] = [...opening, { type: 'payment_verified', data: verified }];
   if (caller) events.push(authPassed(caller));
-  const approval = signedApprovalOf(checked);
   const data = {
     ...requestFacts(request, bodyKeccak256),
     payment: paymentToData(payment),

@@ -48,6 +48,14 @@ export function hasOwnScheme({ scheme, transferMethod }: DecodedPayment): boolea
   return scheme === schemes[transferMethod].x402Scheme;
 }
 
+/** Whether a payer has signed the transfer of that many atoms: of exactly an amount, or of at most it (`upto`). */
+export function isSignedAmount(
+  { signedAmount, isAtMost }: { readonly signedAmount: bigint; readonly isAtMost: boolean },
+  atoms: bigint,
+): boolean {
+  return isAtMost ? atoms > 0n && atoms <= signedAmount : atoms === signedAmount;
+}
+
 /** A token as its payer's signature names it. */
 export type PaymentToken = Omit<SettlementOption, 'amount' | 'creditMicros'>;
 

@@ -264,7 +264,7 @@ function settle(state: SettlementState, { transaction, proof, lease }: Settlemen
     : { evidence: 'facilitator' as const };
   const amount = movedAtoms(state, proof);
   const data = { ...ofPayment(payment), amount: String(amount), transaction, ...evidence };
-  const { events, call } = isTooMuch(state, amount) ? withheld(state) : released(state, lease);
+  const { events, call } = releasedFor(state, amount, lease);
   return record([{ type: 'payment_settled', data }, ...events], {
     claims: proof ? [transferOf(payment, transaction, proof.logIndex)] : [],
     call,
@@ -288,8 +288,8 @@ export function isTooMuch(
 }
 
 /** Nothing is delivered for money that its payer does not owe: its refund is due, the whole of it. */
-function withheld(state: SettlementState): Released {
-  return { events: [], call: waiting(state, 'remove') };
+function releasedFor(state: SettlementState, atoms: bigint, lease?: FirstLease): Released {
+  return isTooMuch(state, atoms) ? { events: [], call: waiting(state, 'remove') } : released(state, lease);
 }
 
 function fail(state: SettlementState, reason: string, call: 'watch' | 'remove'): SettlementDecision {
@@ -402,7 +402,7 @@ function settleByOperator(
     type: 'payment_settled',
     data: { ...ofPayment(payment), ...money, ...place },
   };
-  const { events, call } = isTooMuch(state, amount) ? withheld(state) : released(state);
+  const { events, call } = releasedFor(state, amount);
   return record([resolvedByOperator(state, { ...outcome, paid: true }), settled, ...events], {
     claims: [transferOf(payment, transaction, transfer.logIndex)],
     call,

@@ -26,14 +26,6 @@ export function amountOf({ settled, signedAmount }: Pick<PaymentFact, 'settled' 
   return settled ? BigInt(settled.amount) : signedAmount;
 }
 
-/** Whether that many atoms are what was signed. */
-export function isSignedAmount(
-  { signedAmount, isAtMost }: Pick<PaymentFact, 'signedAmount' | 'isAtMost'>,
-  atoms: bigint,
-): boolean {
-  return isAtMost ? atoms > 0n && atoms <= signedAmount : atoms === signedAmount;
-}
-
 /** How an operator explained money that came without a payment. */
 export type TransferUse = EventData<'operator_transfer_recorded'>['as'];
 

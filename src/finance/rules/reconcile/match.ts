@@ -1,4 +1,5 @@
-import { amountOf, isSignedAmount, type OutFact, type PaymentFact, type SpendFact } from './fact.ts';
+import { isSignedAmount } from '../../../payments/rules/payment.ts';
+import { amountOf, type OutFact, type PaymentFact, type SpendFact } from './fact.ts';
 import type { LedgerFacts } from './ledger-facts.ts';
 import { transactionKey, transferKey } from './reconcile.ts';
 import { type ChainTransfer, type Evidence } from '../../../payments/rules/chain-transfer.ts';

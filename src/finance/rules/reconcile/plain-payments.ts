@@ -1,5 +1,6 @@
 import { HashedNumbers } from '../../../base/values/hashed-numbers.ts';
-import { isSignedAmount, type PaymentFact } from './fact.ts';
+import { isSignedAmount } from '../../../payments/rules/payment.ts';
+import type { PaymentFact } from './fact.ts';
 import { chainFields, paymentFields } from './fields.ts';
 import { transactionKey } from './reconcile.ts';
 import { type ChainTransfer } from '../../../payments/rules/chain-transfer.ts';

@@ -1,5 +1,5 @@
 import { toEventSelector } from 'viem/utils';
-import type { ExpectedTransfer } from '../../../../rules/payment.ts';
+import { type ExpectedTransfer, isSignedAmount } from '../../../../rules/payment.ts';
 import type { Address, Hex } from '../../../../../base/values/primitives.ts';
 import { addressWord, isWithoutState } from '../../../../../base/peers/rpc/eth-call.ts';
 import { type RpcAnswer, type RpcUnavailable, unavailable } from '../../../../../base/peers/rpc/json-rpc.ts';
@@ -305,9 +305,8 @@ function expectedIn(
 ): Transfer | undefined {
   const transfer = transferOf(log);
   if (transfer?.asset !== asset || transfer.from !== from || transfer.to !== payTo) return undefined;
-  const isAmount =
-    transferMethod === 'upto' ? transfer.value > 0n && transfer.value <= value : transfer.value === value;
-  return isAmount ? transfer : undefined;
+  const signed = { signedAmount: value, isAtMost: transferMethod === 'upto' };
+  return isSignedAmount(signed, transfer.value) ? transfer : undefined;
 }
 
 function movedBy(
