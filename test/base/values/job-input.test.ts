@@ -81,6 +81,7 @@ test('two schemas with one $id, also inside them, compile apart', () => {
 test.each([
   [{ type: 'text' }, 'schema is invalid'],
   [{ typo: 'string' }, 'unknown keyword: "typo"'],
+  [{ $async: true, type: 'string' }, 'unknown keyword: "$async"'],
   [{ $schema: 'http://json-schema.org/draft-07/schema#' }, 'no schema with key or ref'],
 ])('%j is no schema of the draft, and does not compile', (schema, reason) => {
   expect(() => compileSchema(schema)).toThrow(reason);
