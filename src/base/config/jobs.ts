@@ -14,7 +14,7 @@ import type { Reading } from './reading.ts';
 import type { Report } from './mistakes.ts';
 import { jobsShape, type RootTable } from './root.ts';
 import { ownSecretChars, readRotatingSecret } from './secrets.ts';
-import type { RoutesConfig } from './routes.ts';
+import { placeOfRoute, type RoutesConfig } from './routes.ts';
 import { type ConfigOf, pick } from './table.ts';
 import { readTokens } from './tokens.ts';
 
@@ -70,8 +70,8 @@ export async function readJobs(
   const tokens = readTokens(root, isOn, reading);
   const policies = await readPolicies(root.values.jobPolicies, reading, routes);
   const prices = await readPrices(root, reading);
-  addRoutes(routes, prices, report);
-  checkMeteredRoutes(routes, tokens, reading);
+  addRoutes(root, routes, prices, report);
+  checkMeteredRoutes(root, routes, tokens, reading);
   checkDefaultMode(root, policies, prices, report);
   checkAmounts(tokens, prices, report);
   const tables = {
@@ -112,9 +112,15 @@ export async function readJobs(
 }
 
 /** A route is a job: its price is one of the price map. */
-function addRoutes(routes: RoutesConfig | undefined, prices: Map<string, JobPrice>, report: Report): void {
-  for (const [key, { price }] of routes?.all ?? []) {
-    const at = ['routes', [...(routes?.all.keys() ?? [])].indexOf(key)];
+function addRoutes(
+  root: RootTable,
+  routes: RoutesConfig | undefined,
+  prices: Map<string, JobPrice>,
+  report: Report,
+): void {
+  for (const [key, route] of routes?.all ?? []) {
+    const at = placeOfRoute(root, route);
+    const { price } = route;
     if (price === undefined && !prices.has(key))
       report.mistake([...at, 'price'], `is missing: write it here, such as "0.01 USD", or in [job_prices]`);
     if (price === undefined) continue;
@@ -125,17 +131,16 @@ function addRoutes(routes: RoutesConfig | undefined, prices: Map<string, JobPric
 
 /** How much a facilitator has moved, only the chain shows. */
 function checkMeteredRoutes(
+  root: RootTable,
   routes: RoutesConfig | undefined,
   tokens: readonly AcceptedToken[],
   { networks, report }: Reading,
 ): void {
-  const metered = [...(routes?.all.values() ?? [])].findIndex(
-    ({ chargeHeader }) => chargeHeader !== undefined,
-  );
+  const metered = [...(routes?.all.values() ?? [])].find(({ chargeHeader }) => chargeHeader !== undefined);
   const unread = tokens.find(({ network }) => !networks.has(network));
-  if (metered !== -1 && unread)
+  if (metered && unread)
     report.mistake(
-      ['routes', metered, 'charge_header'],
+      [...placeOfRoute(root, metered), 'charge_header'],
       `needs an RPC of each accepted token's network: [[networks]] does not name ${unread.network}`,
     );
 }

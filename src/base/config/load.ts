@@ -123,7 +123,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const triggers = await readTriggers(values.triggers, isJobsOn, reading);
   checkTriggerJobs(triggers, topUps, runners, reading.report);
   const chat = await readChat(root, isChatOn, reading);
-  checkSoldChat(routes, chat, reading.report);
+  checkSoldChat(root, routes, chat, reading.report);
   const console = readConsole(root, reading);
   const pages = readPages(root, reading);
   const hasPeople = isChatOn || console !== undefined || pages !== undefined;

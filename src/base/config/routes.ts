@@ -165,6 +165,16 @@ export async function readRoutes(root: RootTable, reading: Reading): Promise<Rou
   return { bindAddress: bind, publicUrl, all, free };
 }
 
+/** Where the table of a route stands, among others that may have been unreadable. */
+export function placeOfRoute(root: RootTable, job: JobId): Path {
+  const tables: unknown = root.values.routes;
+  const isOfJob = (table: unknown): boolean =>
+    isTable(table) &&
+    Number(table['service_id']) === job.serviceId &&
+    Number(table['job_index']) === job.jobIndex;
+  return ['routes', Array.isArray(tables) ? tables.findIndex(isOfJob) : 0];
+}
+
 function readListener(root: RootTable, isNeeded: boolean, report: Report) {
   const raw = root.values.routeListener;
   if (raw === undefined) {
@@ -226,14 +236,15 @@ function checkChat(
 
 /** Without an account there is no credit: completions are sold for dollars. */
 export function checkSoldChat(
+  root: RootTable,
   routes: RoutesConfig | undefined,
   chat: { readonly currency: string } | undefined,
   report: Report,
 ): void {
-  const sold = [...(routes?.all.values() ?? [])].findIndex(({ upstream }) => upstream === chatUpstream);
-  if (sold !== -1 && chat && chat.currency !== 'USD')
+  const sold = [...(routes?.all.values() ?? [])].find(({ upstream }) => upstream === chatUpstream);
+  if (sold && chat && chat.currency !== 'USD')
     report.mistake(
-      ['routes', sold, 'upstream'],
+      [...placeOfRoute(root, sold), 'upstream'],
       `is "chat", which is sold in USD, but [chat] currency is ${chat.currency}`,
     );
 }

@@ -201,7 +201,9 @@ function placedAt(schema: JsonSchema, place: string): JsonSchema | undefined {
 
 /** A value that is valid by the schema, which is known to compile; undefined if no such value is known. */
 function exampleOf(schema: JsonSchema): unknown {
-  const isValid = new Ajv2020({ strict: false, validateFormats: false, validateSchema: false }).compile(schema);
+  const isValid = new Ajv2020({ strict: false, validateFormats: false, validateSchema: false }).compile(
+    schema,
+  );
   const { examples, default: usual } = schema;
   const declared: unknown[] = Array.isArray(examples) ? examples : [];
   return [...declared, usual, simplest(schema)].find((value) => value !== undefined && isValid(value));

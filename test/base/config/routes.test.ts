@@ -13,6 +13,19 @@ const route = (index: number, more: string) =>
   `[[routes]]\nservice_id = 7\njob_index = ${index}\nupstream = "http://127.0.0.1:3000"\nprice = "0.01 USD"\n${more}\n`;
 const weather = route(0, 'path = "/weather/:city"');
 
+const chatIn = (currency: string) => `[chat]
+currency = "${currency}"
+[[upstreams]]
+name = "local"
+base_url = "http://127.0.0.1:8415/v1/"
+[[models]]
+name = "free"
+upstreams = ["local"]
+free_tier = true
+context_length = 8192
+max_output_tokens = 1024
+`;
+
 const metered = (more = '') => `${listener()}${route(0, `path = "/a"\ncharge_header = "x-price"\n${more}`)}`;
 const lineOf = (text: string, key: string) => text.split('\n').findIndex((line) => line.startsWith(key)) + 1;
 
@@ -104,6 +117,29 @@ describe('routes', () => {
     expect((await wrongsOf(noName)).join('\n')).toContain(
       'routes[0].charge_header: must be the name of a header',
     );
+  });
+
+  it.each([
+    ['without a price', '', 'price: is missing'],
+    ['with two prices', 'price = "1 USD"\n[job_prices.7]\n1 = "2"', 'price: job 7/1 has a price in'],
+    ['without an RPC', 'price = "1 USD"\ncharge_header = "x-price"', 'charge_header: needs an RPC'],
+  ])('%s are named by their place in the file, also after one that cannot be read', async (_, own, said) => {
+    const second = `[[routes]]\nservice_id = 7\njob_index = 1\npath = "/b"\nupstream = "http://127.0.0.1:3000"\n${own}\n`;
+    const text = `${minimal()}\n${listener()}${weather.replace('7', '"seven"')}${second}`;
+    const found = await wrongs(text, {}, variables);
+    expect(found.filter((wrong) => wrong.startsWith(`routes[1].${said}`))).toHaveLength(1);
+  });
+
+  it('that sell completions need a chat in dollars', async () => {
+    const sold = route(0, 'path = "/v1/chat/completions"\nmethods = ["POST"]').replace(
+      'http://127.0.0.1:3000',
+      'chat',
+    );
+    const text = config(`${listener()}${sold}${chatIn('EUR')}`, 'features = ["x402", "chat"]');
+    expect(await wrongs(text, {}, variables)).toEqual([
+      'routes[0].upstream: is "chat", which is sold in USD, but [chat] currency is EUR',
+    ]);
+    expect(await wrongs(text.replace('EUR', 'USD'), {}, variables)).toEqual([]);
   });
 
   it('priced in dollars need a token with a peg, and one priced in wei needs a rate', async () => {
