@@ -1,6 +1,6 @@
 import type { EventData } from '../../ledger/rules/event.ts';
 import { grant } from '../../payments/rules/deliver-or-refund.ts';
-import { foldQuote } from '../../payments/rules/quote-state.ts';
+import { foldQuote, type PaymentState } from '../../payments/rules/quote-state.ts';
 import { isTriggeredStream } from '../../base/values/triggers/trigger.ts';
 import { findCall } from '../store/calls.ts';
 import { readStream } from '../../ledger/store/streams.ts';
@@ -16,7 +16,8 @@ export const notRequeuedTexts = {
   // neither recorded nor given up yet
   refund_under_way: 'a refund of its payment is being sent, so it is not delivered',
   // its settlement was taken back, and it is not settled again
-  unpaid: 'its payment is not settled at present',
+  unpaid:
+    'its payment is not settled at present; as long as its outcome is unknown, the gateway looks for it by itself',
 } as const;
 
 interface RequeueRefusal {
@@ -40,14 +41,16 @@ export async function requeueCall(
   return { kind: outcome === 'ok' ? 'requeued' : 'not_dead' };
 }
 
-/** Whether a call could be put back in the queue at this moment. */
+/** Whether a call could be put back in the queue at this moment, and what was paid for it. */
 export async function checkRequeue(
   context: Ledger,
   callId: number,
   by: RequeuedBy = {},
 ): Promise<
-  | { readonly kind: 'possible'; readonly command: Pick<LaneCommand, 'stream' | 'expect' | 'events'> }
-  | RequeueRefusal
+  (
+    | { readonly kind: 'possible'; readonly command: Pick<LaneCommand, 'stream' | 'expect' | 'events'> }
+    | RequeueRefusal
+  ) & { readonly payment?: PaymentState }
 > {
   const call = await findCall(context.db, callId);
   if (call?.status !== 'dead') return { kind: 'not_dead' };
@@ -62,9 +65,9 @@ export async function checkRequeue(
   if (payment?.call?.callId !== callId) return { kind: 'unpaid' };
   const granted = grant(payment, { kind: 'requeue', data });
   if (granted.kind === 'record')
-    return { kind: 'possible', command: { stream, expect, events: granted.events } };
+    return { kind: 'possible', command: { stream, expect, events: granted.events }, payment };
   const { kind } = granted.why;
-  return { kind: kind === 'refunded' || kind === 'refund_under_way' ? kind : 'unpaid' };
+  return { kind: kind === 'refunded' || kind === 'refund_under_way' ? kind : 'unpaid', payment };
 }
 
 export interface RequeueBatch extends DeadLetterBatch {

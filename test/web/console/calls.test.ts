@@ -70,7 +70,7 @@ test.skipIf(!hasBrowser)(
     await page.getByRole('link', { name: 'status 422: no model for row #' }).click();
     await page
       .getByText(
-        '4 calls were not delivered, of those chosen below; 3 can be sent to a runner again. 1 cannot: its payment is not settled at present.',
+        '4 calls were not delivered, of those chosen below; 3 can be sent to a runner again. 1 cannot: its payment is not settled at present; as long as its outcome is unknown, the gateway looks for it by itself.',
       )
       .waitFor();
     expect(await page.getByLabel('Cause').innerText()).toContain('no model for row #');
@@ -106,6 +106,8 @@ test('an operator gives all dead letters of a job up with a reason, and their re
   const ada = browserOf(site, await signInOperator(site, { role: 'operator' }));
   const page = '/console/calls/dead?job=1%2F1';
   const action = '/console/calls/dead/give-up';
+  const text = (await ada.get(page)).text.replaceAll(/<[^>]*>/g, '').replaceAll(/\s+/g, ' ');
+  expect(text).toContain('their payers are owed 0.000002 USDC on Base Sepolia (2 payments).');
   const without = await sendForm(ada, page, { why: '' }, { action });
   expect([without.status, without.text]).toEqual([409, expect.stringContaining('Nothing was changed')]);
   const done = await sendForm(ada, page, { why: 'the model is gone' }, { action });

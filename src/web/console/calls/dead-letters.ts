@@ -39,6 +39,10 @@ import type { DeadLetterRow } from '../../../calls/store/dead-letters.ts';
 import { sectionView } from '../layout.ts';
 import type { Console, OperatorVisit } from '../visit.ts';
 import { jobsOf } from '../contexts.ts';
+import { tokenAmount } from '../../pages/jobs/token-amount.ts';
+import { networkName } from '../../pages/known-networks.ts';
+import type { PaymentState } from '../../../payments/rules/quote-state.ts';
+import { remainingAtoms } from '../../../payments/rules/refund.ts';
 import { jobField, jobName } from '../words.ts';
 import { callLink, outboxPath } from './links.ts';
 
@@ -190,10 +194,10 @@ async function deadView(visit: OperatorVisit, mistake?: string): Promise<View> {
   const { rows: found, next } = await listDeadLetters(db, { choice, after: after ?? 0, max: shownRows });
   const mayChange = found.length > 0 && includesRole(visit.operator.role, 'operator');
   // one after the other: payments use the same connections
-  const rows = await Array.fromAsync(found, async (row) => ({
-    ...row,
-    requeue: (await checkRequeue(visit.site.ledger, row.callId)).kind,
-  }));
+  const rows = await Array.fromAsync(found, async (row) => {
+    const { kind: requeue, payment } = await checkRequeue(visit.site.ledger, row.callId);
+    return { ...row, requeue, payment };
+  });
   const isWhole = after === undefined && next === undefined;
   const isAll = Object.values(filters).every((value) => value === undefined);
   const body = html`${rows.length > 0 && standingNotice(rows, { isWhole, isAll })}
@@ -270,8 +274,40 @@ function shortened(words: string): string {
   return words.length > longestWords ? `${words.slice(0, longestWords)}…` : words;
 }
 
-/** A dead letter, and whether it could be put back in the queue now. */
-type ShownLetter = DeadLetterRow & { readonly requeue: 'possible' | SkipReason };
+/** A dead letter, whether it could be put back in the queue now, and what was paid for it. */
+type ShownLetter = DeadLetterRow & {
+  readonly requeue: 'possible' | SkipReason;
+  readonly payment: PaymentState | undefined;
+};
+
+interface Owed {
+  readonly atoms: bigint;
+  readonly token: PaymentState['payment'];
+}
+
+/** What is due to the payer once a dead letter is given up; undefined if that is nothing at present, or a refund of it is sent already. */
+function owedFor({ payment }: ShownLetter): Owed | undefined {
+  if (payment?.status !== 'settled' || payment.refunding || payment.isRefunded) return undefined;
+  return { atoms: remainingAtoms(payment), token: payment.payment };
+}
+
+/** The sum of each token, with its payments. */
+function owedTexts(rows: readonly ShownLetter[]): Html[] {
+  const owed = rows.flatMap((row) => owedFor(row) ?? []);
+  return [...Map.groupBy(owed, ({ token }) => `${token.network}/${token.asset}`).values()].flatMap((some) => {
+    const [first] = some;
+    if (!first) return [];
+    const sum = tokenAmount(
+      some.reduce((total, { atoms }) => total + atoms, 0n),
+      first.token,
+    );
+    return [html`${sum} on ${networkName(first.token.network)} (${paymentsText(some.length)})`];
+  });
+}
+
+function paymentsText(payments: number): string {
+  return payments === 1 ? '1 payment' : `${withThousands(payments)} payments`;
+}
 
 function columnsFor(visit: OperatorVisit, filters: Chosen): Column<ShownLetter>[] {
   const requeue: Column<ShownLetter> = {
@@ -294,6 +330,15 @@ const columns = ({ site }: OperatorVisit): Column<ShownLetter>[] => [
   { label: 'Runner', cell: ({ runner }) => runner ?? '' },
   { label: 'Since', cell: ({ deadSince }) => time(deadSince) },
   {
+    label: 'Owed if given up',
+    isNumber: true,
+    cell: (row) => {
+      const owed = owedFor(row);
+      if (owed) return tokenAmount(owed.atoms, owed.token);
+      return html`<span class="muted">${row.requeue === 'unpaid' ? 'nothing yet' : 'nothing more'}</span>`;
+    },
+  },
+  {
     label: 'Why',
     cell: ({ reason, error, requeue }) =>
       html`${error === null ? (reason ?? 'unknown').replaceAll('_', ' ') : html`<q class="said" dir="auto">${visibleText(error)}</q>`}${
@@ -312,36 +357,44 @@ async function manyForms(
   const { db, lane } = jobsOf(visit);
   const before = new Date(Date.now() + lane.state.clockOffsetMs);
   const meant = await countChosen(db, { ...choiceOf(visit.query), before }, 0);
-  const which = `${isAll ? 'all dead letters' : 'all of these'} (${meant}${meant === mostCounted ? ' or more' : ''})`;
+  const number = `${meant}${meant === mostCounted ? ' or more' : ''}`;
+  const which = isWhole ? `all ${number}` : `all ${number} ${isAll ? 'dead letters' : 'that were chosen'}`;
   const kept = { ...filters, until: before.toISOString(), count: String(meant) };
   const can = rows.filter(({ requeue }) => requeue === 'possible').length;
+  const owed = owedTexts(rows);
   // those of other pages were not asked one by one
   const label = isWhole ? `Requeue ${can}` : `Requeue those of ${which} that can be`;
-  return html`<section class="sheet">
-    <h2>${isWhole ? `All ${rows.length} shown` : isAll ? 'All dead letters' : 'All that were chosen'}</h2>
-    <p>
-      What a runner has refused it will probably refuse again: mend the cause first. A call without an outcome
-      of its payment is settled first.
-    </p>
-    ${
-      !isWhole &&
-      html`<p>
-        Every dead letter that ${isAll ? 'there is' : 'matches'}, on this page and on the others. A report
-        says which were not requeued, and why.
-      </p>`
-    }
-    ${(can > 0 || !isWhole) && buttonForm(visit, `${deadPath}/requeue`, label, { confirm: `Press again: ${label.toLowerCase()}`, values: kept })}
-    ${form(
-      visit,
-      `${deadPath}/give-up`,
-      html`${hidden(kept)}${field({ label: 'Why they are given up', name: 'why', maxLength: 200, autocomplete: 'off', hint: 'They are never delivered then, and the refunds of those that were paid are due.' })}<button
-          class="danger"
-          data-confirm="Press again: give ${which} up"
-        >
-          Give ${which} up
-        </button>`,
-    )}
-  </section>`;
+  return html`<div class="grid pair">
+    <section class="sheet">
+      <h2>Deliver them</h2>
+      <p>
+        Mend the cause first: what a runner has refused it will probably refuse again.
+        ${!isWhole && 'A report says which were not requeued, and why.'}
+      </p>
+      ${(can > 0 || !isWhole) && buttonForm(visit, `${deadPath}/requeue`, label, { look: 'plain', confirm: `Press again: ${label.toLowerCase()}`, values: kept })}
+    </section>
+    <section class="sheet">
+      <h2>Or give them up</h2>
+      <p>
+        They are never delivered then, and their payers are owed
+        ${owed.length === 0 ? 'nothing more' : owed.map((sum, at) => [at > 0 && ' and ', sum])}${isWhole ? '.' : html` for the ${rows.length} on this page, and what was paid for the others.`}
+        ${
+          rows.some(({ requeue }) => requeue === 'unpaid') &&
+          'A payment that is not settled is owed once it is.'
+        }
+      </p>
+      ${form(
+        visit,
+        `${deadPath}/give-up`,
+        html`${hidden(kept)}${field({ label: 'Why they are given up', name: 'why', maxLength: 200, autocomplete: 'off', hint: 'Kept in the ledger with your name.' })}<button
+            class="danger"
+            data-confirm="Press again: give ${which} up"
+          >
+            Give ${which} up
+          </button>`,
+      )}
+    </section>
+  </div>`;
 }
 
 interface Report {
