@@ -16,8 +16,7 @@ export const notRequeuedTexts = {
   // neither recorded nor given up yet
   refund_under_way: 'a refund of its payment is being sent, so it is not delivered',
   // its settlement was taken back, and it is not settled again
-  unpaid:
-    'its payment is not settled at present; as long as its outcome is unknown, the gateway looks for it by itself',
+  unpaid: 'its payment is not settled at present: wait, the gateway looks for the outcome',
 } as const;
 
 interface RequeueRefusal {

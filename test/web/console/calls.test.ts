@@ -70,7 +70,7 @@ test.skipIf(!hasBrowser)(
     await page.getByRole('link', { name: 'status 422: no model for row #' }).click();
     await page
       .getByText(
-        '4 calls were not delivered, of those chosen below; 3 can be sent to a runner again. 1 cannot: its payment is not settled at present; as long as its outcome is unknown, the gateway looks for it by itself.',
+        '4 calls were not delivered, of those chosen below; 3 can be sent to a runner again. Mend the cause, then requeue them. 1 cannot: its payment is not settled at present: wait, the gateway looks for the outcome.',
       )
       .waitFor();
     expect(await page.getByLabel('Cause').innerText()).toContain('no model for row #');
@@ -79,7 +79,7 @@ test.skipIf(!hasBrowser)(
     await page.getByRole('button', { name: 'Requeue 3' }).click();
     await page.getByRole('button', { name: 'Press again' }).click();
     await page
-      .getByText('3 calls were sent to their runners again. 1 call was left unchanged, as said below.')
+      .getByText('3 calls were sent to their runners again. 1 call was left unchanged: the table says why.')
       .waitFor();
     await tour.look('console-dead-letters-report');
     for (const { call_id: callId, stream } of dead)

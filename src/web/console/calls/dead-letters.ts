@@ -225,7 +225,8 @@ function standingNotice(
   const chosen = isAll ? 'not delivered' : 'not delivered, of those chosen below';
   const what = isWhole ? callsText(rows.length, chosen) : `Of the ${rows.length} shown here`;
   const can = rows.filter(({ requeue }) => requeue === 'possible').length;
-  const text = `${what}${isWhole ? ';' : ','} ${can} can be sent to a runner again.${hindranceText(rows)}`;
+  const next = can === 0 ? '' : ' Mend the cause, then requeue them.';
+  const text = `${what}${isWhole ? ';' : ','} ${can} can be sent to a runner again.${next}${hindranceText(rows)}`;
   return noticeOf({ tone: 'warn', text });
 }
 
@@ -368,7 +369,7 @@ async function manyForms(
     <section class="sheet">
       <h2>Deliver them</h2>
       <p>
-        Mend the cause first: what a runner has refused it will probably refuse again.
+        What a runner has refused it will probably refuse again, unless its cause was mended.
         ${!isWhole && 'A report says which were not requeued, and why.'}
       </p>
       ${(can > 0 || !isWhole) && buttonForm(visit, `${deadPath}/requeue`, label, { look: 'plain', confirm: `Press again: ${label.toLowerCase()}`, values: kept })}
@@ -376,11 +377,11 @@ async function manyForms(
     <section class="sheet">
       <h2>Or give them up</h2>
       <p>
-        They are never delivered then, and their payers are owed
+        For good: they are never delivered then, and their payers are owed
         ${owed.length === 0 ? 'nothing more' : owed.map((sum, at) => [at > 0 && ' and ', sum])}${isWhole ? '.' : html` for the ${rows.length} on this page, and what was paid for the others.`}
         ${
           rows.some(({ requeue }) => requeue === 'unpaid') &&
-          'A payment that is not settled is owed once it is.'
+          'A payment that is not settled is owed only if it settles later.'
         }
       </p>
       ${form(
@@ -413,7 +414,7 @@ async function reportView(visit: OperatorVisit, { fields, done, verb }: Report):
   const isRequeue = verb === 'requeue';
   const what = callsText(done.done, isRequeue ? 'sent to their runners again' : 'given up');
   const isListed = skipped.length === done.skips;
-  const left = done.skips === 0 ? '' : ` ${callsText(done.skips, 'left unchanged, as said below')}.`;
+  const left = done.skips === 0 ? '' : ` ${callsText(done.skips, 'left unchanged: the table says why')}.`;
   const body = html`${noticeOf({ tone: done.skips === 0 ? 'good' : 'warn', text: `${what}.${left}` })}
     ${
       skipped.length > 0 &&
