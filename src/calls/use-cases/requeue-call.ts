@@ -33,7 +33,7 @@ export async function requeueCall(
   by: RequeuedBy = {},
 ): Promise<{ readonly kind: 'requeued' } | RequeueRefusal> {
   const found = await checkRequeue(context, callId, by);
-  if (found.kind !== 'possible') return found;
+  if (found.kind !== 'possible') return { kind: found.kind };
   // a refund that was started or recorded meanwhile moves the stream
   const { outcome } = await context.lane.append({ ...found.command, call: { op: 'requeue', callId } });
   if (outcome === 'stale') return requeueCall(context, callId, by);
