@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { Refused } from '../chat/use-cases/answer.ts';
 import type { SoldAnswer, SoldChat } from '../chat/use-cases/sold-chat.ts';
-import { chatPriceHeader } from '../base/config/routes.ts';
+import { answerPriceHeader } from '../base/values/answer-price.ts';
 import { jobPriceText, unitsPerMicro } from '../base/values/amount.ts';
 import { openAiError, type OpenAiError } from '../base/errors/openai-error.ts';
 import type { PriceAnswer } from '../jobs/peers/request-prices.ts';
@@ -68,7 +68,7 @@ async function headOf({ answer, end }: SoldAnswer, { isMetered, mostBytes }: Pai
     case 'whole':
       return wholeHead(200, answer.body, {
         'x-request-id': answer.chatId,
-        [chatPriceHeader]: priceText((await end).costMicros),
+        [answerPriceHeader]: priceText((await end).costMicros),
       });
     case 'stream': {
       const trailers: Record<string, string> = {};
@@ -86,13 +86,13 @@ async function headOf({ answer, end }: SoldAnswer, { isMetered, mostBytes }: Pai
         const { costMicros, isWhole } = await end;
         // its price is that of a whole answer
         if (!isWhole && !isMetered) throw new Error('the completion broke off');
-        trailers[chatPriceHeader] = priceText(costMicros);
+        trailers[answerPriceHeader] = priceText(costMicros);
       };
       const headers = {
         'content-type': 'text/event-stream',
         'x-accel-buffering': 'no',
         'x-request-id': answer.chatId,
-        trailer: chatPriceHeader,
+        trailer: answerPriceHeader,
       };
       const stream = Readable.from(body()).on('error', () => {});
       return { kind: 'head', status: 200, headers, body: stream, trailers };

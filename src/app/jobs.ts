@@ -32,10 +32,11 @@ import {
 import { createQuoteRate } from '../jobs/use-cases/quote-rate.ts';
 import { createSeenQuotes } from '../jobs/use-cases/pay-job.ts';
 import { createStreamWatch, type StreamWatch } from '../calls/use-cases/stream-watch.ts';
-import { chatUpstream } from '../base/config/urls.ts';
+import { chatUpstream, jobOfUpstream } from '../base/config/urls.ts';
+import { createRunnerUpstream } from '../jobs/use-cases/routes/runner-upstream.ts';
 import type { ChatSale } from './chat-sale.ts';
 import { createRequestPrices } from '../jobs/peers/request-prices.ts';
-import { createUpstreams } from '../jobs/peers/upstream.ts';
+import { createUpstreams, type Upstream } from '../jobs/peers/upstream.ts';
 import { receiptKeysOf } from '../payments/use-cases/receipt-keys.ts';
 import { type JobsStatus, notCheckedYet, presentJobs, type ReadJobs } from '../jobs/use-cases/jobs-status.ts';
 import { healthRoutes } from '../jobs/http/status.ts';
@@ -132,15 +133,27 @@ function notedLane(lane: Lane, { noteGrown }: StreamWatch): Lane {
 interface ContextParts {
   readonly releases: Releases;
   readonly settings: () => JobsConfig;
+  /** Known once it was made. */
+  readonly jobs: () => JobsContext;
   readonly storedKey: Buffer;
   readonly rates: JobRates;
   readonly brokerState: JobsContext['brokerState'];
 }
 
+/** The upstreams that are this gateway. */
+function ownUpstreams({ settings, chatSale }: Parts, jobs: () => JobsContext): Record<string, Upstream> {
+  const routes = [...(settings.routes?.all.values() ?? [])];
+  const ofJobs = routes.flatMap(({ upstream }): [string, Upstream][] => {
+    const job = jobOfUpstream(upstream);
+    return job ? [[upstream, createRunnerUpstream(job, jobs)]] : [];
+  });
+  return { [chatUpstream]: chatSale.upstream, ...Object.fromEntries(ofJobs) };
+}
+
 /** The context of the use cases, from one configuration. */
 async function createContext(
   parts: Parts,
-  { releases, settings: current, storedKey, rates, brokerState }: ContextParts,
+  { releases, settings: current, jobs, storedKey, rates, brokerState }: ContextParts,
 ): Promise<JobsContext> {
   const { config, settings, ledger, publicUrl } = parts;
   const { quotesPerSecond, quoteEventsPerSec } = config.limits;
@@ -153,7 +166,7 @@ async function createContext(
     streams,
     results: config.resultStore && createResultStore(config.resultStore),
     ...releases,
-    upstreams: createUpstreams({ [chatUpstream]: parts.chatSale.upstream }),
+    upstreams: createUpstreams(ownUpstreams(parts, jobs)),
     requestPrices: createRequestPrices({ [chatUpstream]: (body) => parts.chatSale.price(body) }),
     asking: new Map(),
     unpaidStreams: createUnpaidStreams(),
@@ -209,12 +222,13 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
   const rates = await openJobRates(parts.ledger, parts.settings);
   let broker: RunningBroker | undefined;
   const given = {
+    settings: () => latest,
     storedKey,
     rates,
     releases: createReleases(relays, parts.isStopping),
     brokerState: () => broker?.state(),
   };
-  let context = await createContext(parts, { ...given, settings: () => latest });
+  let context: JobsContext = await createContext(parts, { ...given, jobs: () => context });
   await checkOffers(context);
   tellPayees(context);
   let checked = notCheckedYet;

@@ -251,7 +251,7 @@ async function report(
 function reported(outcome: Exclude<Outcome, { kind: 'lost' }>): ReportedOutcome {
   if (outcome.kind === 'completed') {
     const { contentType, body = Buffer.alloc(0) } = outcome.result ?? {};
-    return { kind: 'completed', contentType, body };
+    return { kind: 'completed', contentType, price: outcome.price, body };
   }
   const error = `${outcome.code}: ${outcome.message}`.slice(0, errorLength).toWellFormed();
   const afterSecs = outcome.kind === 'retry' ? (outcome.afterSecs ?? 0) : 0;

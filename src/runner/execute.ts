@@ -4,7 +4,7 @@ import type { Teller } from './hooks.ts';
 import type { Job } from './job.ts';
 import type { Outcome } from './outcome.ts';
 import type { ReportProgress } from './progress.ts';
-import { encodeResult } from './result.ts';
+import { encodeResult, unpriced } from './result.ts';
 import type { Slots } from './slots.ts';
 import type { Deferred } from '../base/runtime/deferred.ts';
 
@@ -88,9 +88,9 @@ async function attempt(
 ): Promise<Outcome> {
   try {
     const handler = job.handlers.get(call.trigger);
-    const result = await handler?.(call);
+    const { result, price } = unpriced(await handler?.(call));
     const maxBytes = Math.min(maxResultBytes, call.maxResultBytes);
-    return { kind: 'completed', result: await encodeResult(result, maxBytes) };
+    return { kind: 'completed', result: await encodeResult(result, maxBytes), price };
   } catch (cause) {
     return judge(cause);
   }

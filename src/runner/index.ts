@@ -2,7 +2,7 @@
 export { createRunner, type Runner, type RunnerOptions } from './runner.ts';
 export { type Handler, type Job, job, type JobOptions } from './job.ts';
 export { Refuse, RetryLater, RunnerError, type RunnerErrorCode } from './errors.ts';
-export type { Result, TypedResult } from './result.ts';
+export { priced, type Result, type TypedResult } from './result.ts';
 export type { CallFacts, JobCall, PaidCall, Trigger, TriggeredCall } from './call.ts';
 export type { CallReport, Hooks } from './hooks.ts';
 export type { Listening, ListenOptions } from './listen.ts';

@@ -59,7 +59,7 @@ export function job<Schema extends AnySchema | undefined = undefined>(options: J
   }
   if (handlers.size === 0)
     throw new TypeError(
-      `job ${serviceId}/${jobIndex} has no handler: wire on.x402, on.webhook, on.cron or on.chain`,
+      `job ${serviceId}/${jobIndex} has no handler: wire on.x402, on.webhook, on.cron, on.chain or on.route`,
     );
   return { serviceId, jobIndex, concurrency, timeoutMs, handlers };
 }

@@ -7,6 +7,8 @@ export type Outcome = Completed | Retry | Refused | Lost;
 export interface Completed {
   readonly kind: 'completed';
   readonly result: EncodedResult | undefined;
+  /** What it costs, as the handler says. */
+  readonly price: string | undefined;
 }
 
 /** Deliver it again. */

@@ -1,4 +1,5 @@
 import { type CallMetadata, type CallVerification, verifyCall } from '../base/values/call-signature.ts';
+import { answerPriceHeader } from '../base/values/answer-price.ts';
 import { leaseHeader, progressTokenHeader } from '../base/values/progress-token.ts';
 import { readCall } from './call.ts';
 import { RunnerError } from './errors.ts';
@@ -94,9 +95,10 @@ function readPush(
 function answerOf(outcome: Outcome): PushAnswer {
   switch (outcome.kind) {
     case 'completed': {
-      const { result } = outcome;
-      if (!result) return { status: 204, headers: {}, body: Buffer.alloc(0) };
-      return { status: 200, headers: { 'content-type': result.contentType }, body: result.body };
+      const { result, price } = outcome;
+      const costs = price === undefined ? {} : { [answerPriceHeader]: price };
+      if (!result) return { status: 204, headers: costs, body: Buffer.alloc(0) };
+      return { status: 200, headers: { 'content-type': result.contentType, ...costs }, body: result.body };
     }
     case 'refused':
       return problem(pushStatuses[outcome.code], outcome.code, outcome.message);

@@ -61,23 +61,25 @@ async function deliver(context: Delivery, outcome: Exclude<Outcome, { kind: 'los
   const { lease } = context;
   const call = `/runner/calls/${lease.callId}`;
   if (outcome.kind !== 'completed') return post(context, `${call}/fail`, failureBody(lease, outcome));
-  const { result } = outcome;
-  if (!result) return post(context, `${call}/complete`, { lease_id: lease.leaseId });
-  if (result.body.length > inlineBytes) return deliverInParts(context, call, result);
+  const { result, price } = outcome;
+  const end = { lease_id: lease.leaseId, ...(price !== undefined && { price }) };
+  if (!result) return post(context, `${call}/complete`, end);
+  if (result.body.length > inlineBytes) return deliverInParts(context, call, end, result);
   const answer = await post(context, `${call}/complete`, {
-    lease_id: lease.leaseId,
+    ...end,
     result: { content_type: result.contentType, body_base64: result.body.toString('base64') },
   });
   // its limit within a request is lower than the usual one, and it takes parts
   const takesParts = (lease.call?.maxResultBytes ?? 0) > inlineBytes;
   const mayGoInParts = takesParts && answer.kind === 'refused' && answer.status === 413;
-  return mayGoInParts ? deliverInParts(context, call, result) : answer;
+  return mayGoInParts ? deliverInParts(context, call, end, result) : answer;
 }
 
 /** A part that is lost on its way is sent again by itself; a result whose parts do not fit at the end is sent again once. */
 async function deliverInParts(
   context: Delivery,
   path: string,
+  end: Readonly<Record<string, string>>,
   { contentType, body }: EncodedResult,
 ): Promise<LeaseAnswer> {
   const { client, lease } = context;
@@ -91,7 +93,7 @@ async function deliverInParts(
       );
       if (answer.kind !== 'ok') return answer;
     }
-    const whole = { lease_id: lease.leaseId, stored_result: stored };
+    const whole = { ...end, stored_result: stored };
     const answer = await post(context, `${path}/complete`, whole, largeTimeoutMs);
     if (answer.kind !== 'refused' || answer.status !== 422 || isAgain) return answer;
   }

@@ -21,6 +21,34 @@ export interface EncodedResult {
   readonly body: Buffer;
 }
 
+const priceForm = /^(?:0|[1-9]\d{0,38})(?:\.\d{1,18} USD| USD)?$/;
+
+/** A result with what it costs. */
+class PricedResult {
+  readonly result: Result;
+  readonly price: string;
+
+  constructor(result: Result, price: string) {
+    this.result = result;
+    this.price = price;
+  }
+}
+
+/**
+ * A result with what it costs, for a handler of `on.route` whose route charges what its answer costs: at most the price of the route.
+ * @param price dollars, as `0.006 USD`, or wei as digits where the price of the route is in wei; `0` costs nothing
+ * @throws TypeError for any other text
+ */
+export function priced(result: Result, price: string): Result {
+  if (!priceForm.test(price)) throw new TypeError(`"${price}" is no price, such as "0.006 USD", or wei`);
+  return new PricedResult(result, price);
+}
+
+/** What a handler returned, apart from what it costs. */
+export function unpriced(returned: Result): { readonly result: Result; readonly price: string | undefined } {
+  return returned instanceof PricedResult ? returned : { result: returned, price: undefined };
+}
+
 const contentTypeForm = /^[!-~][ -~]{0,199}$/;
 /** JSON.stringify would make `{}` of them, and someone paid for it. */
 const notJson = [Response, Blob, Map, Set];

@@ -1,4 +1,5 @@
 import type { Config } from '../../base/config/config.ts';
+import { isOwnUpstream } from '../../base/config/urls.ts';
 import { type Reach, reach } from '../../base/peers/http/reach.ts';
 import { type CheckResult, fail, ok, warn } from './check-result.ts';
 
@@ -61,7 +62,7 @@ function runnersOf({ runners }: Config): Peer[] {
   );
 }
 
-/** Of routes, in the order of the file, and of models; each host once. */
+/** Of routes that are not this gateway, in the order of the file, and of models; each host once. */
 function upstreamsOf({ jobs, chat }: Config): Peer[] {
   const routes = [...(jobs?.routes?.all.values() ?? [])].flatMap(({ upstream, priceUrl }, index) => [
     { key: `routes[${index}].upstream`, url: upstream },
@@ -75,7 +76,7 @@ function upstreamsOf({ jobs, chat }: Config): Peer[] {
     key: `upstreams[${index}].base_url`,
     url: baseUrl,
   }));
-  const all = [...routes, ...free, ...models];
+  const all = [...routes, ...free, ...models].filter(({ url }) => !isOwnUpstream(url));
   const distinct = new Map(all.toReversed().map((peer) => [new URL(peer.url).origin, peer]));
   return [...distinct.values()].toReversed().map((peer) => ({ what: 'upstream', ...peer }));
 }

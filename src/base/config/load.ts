@@ -17,7 +17,7 @@ import { gatewayShape, rootShape, type RootTable } from './root.ts';
 import { readConsole, readPages } from './pages.ts';
 import { readDelivery, readPlain } from './plain-tables.ts';
 import { readResultStore } from './result-store.ts';
-import { checkSoldChat, readRoutes } from './routes.ts';
+import { checkRunnerJobs, checkSoldChat, readRoutes } from './routes.ts';
 import { readRunners } from './runners.ts';
 import { readSpend } from './spend.ts';
 import { pick, readTable } from './table.ts';
@@ -122,6 +122,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const topUps = readTopUps(root, jobs, reading.report);
   const triggers = await readTriggers(values.triggers, isJobsOn, reading);
   checkTriggerJobs(triggers, topUps, runners, reading.report);
+  checkRunnerJobs(root, routes, topUps, runners, reading.report);
   const chat = await readChat(root, isChatOn, reading);
   checkSoldChat(root, routes, chat, reading.report);
   const console = readConsole(root, reading);

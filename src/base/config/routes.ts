@@ -11,7 +11,8 @@ import { checkUnserved } from './runners.ts';
 import { rotatingSecret } from './secret-source.ts';
 import { ownSecretChars, readRotatingSecret } from './secrets.ts';
 import { type ConfigOf, isTable, readTable, readTables, readValue, reloadable, type Table } from './table.ts';
-import { baseUrl, bindAddress, chatUpstream, privateBaseUrl, soldUpstream } from './urls.ts';
+import { answerPriceHeader } from '../values/answer-price.ts';
+import { baseUrl, bindAddress, chatUpstream, jobOfUpstream, privateBaseUrl, soldUpstream } from './urls.ts';
 import {
   flag,
   jobIndex,
@@ -54,7 +55,7 @@ export const routeShape = {
     .describe('Methods that are sold'),
   path: pattern.describe('`:name` is one segment, `*` at the end the rest'),
   upstream: soldUpstream.describe(
-    'Gets paid requests; their path is appended. `chat`: completions of this gateway, for callers without an account',
+    'Gets paid requests; their path is appended. `chat`: completions of this gateway, for callers without an account. `job:7/0`: what the runner of that job answers',
   ),
   price: reloadable(priceUsd.optional()).describe(
     'Price in every token with a peg; or the job has one in `[job_prices]`',
@@ -143,7 +144,9 @@ export async function readRoutes(root: RootTable, reading: Reading): Promise<Rou
     const { whole } = table;
     if (!whole) continue;
     const isChat = whole.upstream === chatUpstream;
+    const isJob = jobOfUpstream(whole.upstream) !== undefined;
     if (isChat) checkChat(table.at, whole, root, report);
+    else if (isJob) checkJob(table, whole, report);
     else checkUpstream(table.at, whole.upstream, root, listener, report);
     if (whole.priceHeaders.length > 0 && whole.priceUrl === undefined)
       report.mistake([...table.at, 'price_headers'], 'needs price_url');
@@ -155,7 +158,7 @@ export async function readRoutes(root: RootTable, reading: Reading): Promise<Rou
     if (all.has(jobKey(whole))) report.mistake(table.at, `repeats job ${jobKey(whole)} of another route`);
     if (!isChat && whole.modelPrices !== undefined)
       report.mistake([...table.at, 'model_prices'], 'is for upstream = "chat" alone');
-    const terms = isChat ? chatTerms(whole) : meteredTerms(whole);
+    const terms = isChat ? chatTerms(whole) : isJob ? jobTerms : meteredTerms(whole);
     all.set(jobKey(whole), { ...reading.constants.routes, ...whole, ...terms, tokens });
   }
   checkOverlaps(tables, report);
@@ -195,18 +198,57 @@ function readListener(root: RootTable, isNeeded: boolean, report: Report) {
   return table.whole;
 }
 
-/** In which a completion of this gateway says what it costs. */
-export const chatPriceHeader = 'x-price';
-
 /** What a completion costs is known before it, at most, and after it; or the operator has said it. */
 function chatTerms({ modelPrices }: Pick<ConfigOf<typeof routeShape>, 'modelPrices'>) {
-  const chargeHeader = modelPrices === undefined ? chatPriceHeader : undefined;
+  const chargeHeader = modelPrices === undefined ? answerPriceHeader : undefined;
   return { priceUrl: chatUpstream, chargeHeader, flow: 'authorization' } as const;
 }
 
 /** What an answer costs, it says itself: it comes before the settlement. */
 function meteredTerms({ chargeHeader }: Pick<ConfigOf<typeof routeShape>, 'chargeHeader'>) {
   return chargeHeader === undefined ? {} : ({ flow: 'authorization' } as const);
+}
+
+/** A runner's answer is stored before it is settled. To ask again is to wait for the same call. */
+const jobTerms = { flow: 'authorization', retryLost: true } as const;
+
+/** A runner gets the body of a request alone. */
+function checkJob(
+  { at, names }: RouteTable,
+  { path, methods: sold, flow, chargeHeader }: ConfigOf<typeof routeShape>,
+  report: Report,
+): void {
+  if (sold.some((method) => method !== 'POST'))
+    report.mistake([...at, 'methods'], 'must be ["POST"] for a job: its runner gets the body alone');
+  if (/[:*]/.test(path))
+    report.mistake([...at, 'path'], 'must have no parameter for a job: its runner gets the body alone');
+  if (flow === 'upfront')
+    report.mistake([...at, 'flow'], 'must be "authorization", or left out, for a job: its answer is whole');
+  if (chargeHeader !== undefined && chargeHeader !== answerPriceHeader)
+    report.mistake([...at, 'charge_header'], `must be "${answerPriceHeader}" for a job`);
+  if (names('token'))
+    report.mistake([...at, 'token'], "would be ignored: calls are signed with the token of the job's runner");
+}
+
+/** The jobs that routes sell: only a runner executes them, and only a payment gives credit. */
+export function checkRunnerJobs(
+  root: RootTable,
+  routes: RoutesConfig | undefined,
+  topUps: readonly JobId[],
+  runners: readonly { readonly services: readonly number[] }[],
+  report: Report,
+): void {
+  const selling = new Set(topUps.map(jobKey));
+  const served = new Set(runners.flatMap(({ services }) => services));
+  for (const route of routes?.all.values() ?? []) {
+    const job = jobOfUpstream(route.upstream);
+    if (!job) continue;
+    const at = [...placeOfRoute(root, route), 'upstream'];
+    if (selling.has(jobKey(job)))
+      report.mistake(at, `job ${jobKey(job)} sells credit: no runner executes it`);
+    else if (!served.has(job.serviceId))
+      report.mistake(at, `no runner serves service ${job.serviceId}: nothing would answer`);
+  }
 }
 
 /** Where clients of OpenAI's API ask for completions. */

@@ -4,7 +4,7 @@ import type { RotatingSecret } from '../values/rotating-secret.ts';
 import { readChainEvent } from '../values/triggers/chain-event.ts';
 import { readSchedule } from '../values/triggers/cron-schedule.ts';
 import { missedPolicies } from '../values/triggers/due-firings.ts';
-import { type TriggerKind, triggerKinds } from '../values/triggers/trigger.ts';
+import { configuredTriggers } from '../values/triggers/trigger.ts';
 import type { Constants } from './constants.ts';
 import type { Path, Report } from './mistakes.ts';
 import { rpcUrlOf } from './networks.ts';
@@ -21,7 +21,7 @@ const text = z.string('must be text');
 /** The keys of every trigger. */
 export const triggerShape = {
   name: plainName.describe('Unique, in logs, metrics and alerts'),
-  kind: oneOf(triggerKinds).describe('Decides which other keys apply'),
+  kind: oneOf(configuredTriggers).describe('Decides which other keys apply'),
   service_id: serviceId.describe('Service of the called job'),
   job_index: jobIndex.describe('Its index in the service'),
 } as const;
@@ -156,13 +156,13 @@ export type TriggerConfig = WebhookTrigger | CronTriggerConfig | ChainTriggerCon
 
 type ReadTrigger = (raw: unknown, at: Path, reading: Reading) => Promise<TriggerConfig | undefined>;
 
-const readers: Readonly<Record<TriggerKind, ReadTrigger>> = {
+const readers: Readonly<Record<TriggerConfig['kind'], ReadTrigger>> = {
   webhook: readWebhookTrigger,
   cron: readCronTrigger,
   chain: readChainTrigger,
 };
 /** The keys of each kind. */
-export const triggerShapes: Readonly<Record<TriggerKind, Shape>> = {
+export const triggerShapes: Readonly<Record<TriggerConfig['kind'], Shape>> = {
   webhook: webhookTriggerShape,
   cron: cronTriggerShape,
   chain: chainTriggerShape,

@@ -1,5 +1,6 @@
 import { isIP, isIPv6 } from 'node:net';
 import { hostOf, isEncryptedOrLocal, isHost, isLoopback, isPrivate } from './hosts.ts';
+import { type JobId, parseJobId } from '../values/job.ts';
 import { text, Wrong } from './values.ts';
 
 /** An http(s) address of a chain's RPC, kept as written. */
@@ -50,10 +51,21 @@ export const privateBaseUrl = text(readPrivateBaseUrl).meta({
 /** The upstream of a route that sells the completions of this gateway itself. */
 export const chatUpstream = 'chat';
 
-/** The same, or `chat` for the completions of this gateway itself. */
-export const soldUpstream = text((raw) => (raw === chatUpstream ? raw : readPrivateBaseUrl(raw))).meta({
-  type: 'URL: https, or http on a private network; or "chat"',
+/** The same, `chat` for the completions of this gateway itself, or a job as `job:7/0`, whose runner makes the answers. */
+export const soldUpstream = text((raw) => (isOwnUpstream(raw) ? raw : readPrivateBaseUrl(raw))).meta({
+  type: 'URL: https, or http on a private network; "chat"; or a job, as "job:7/0"',
 });
+
+/** The job whose runner makes the answers; undefined for any other upstream. */
+export function jobOfUpstream(upstream: string): JobId | undefined {
+  const [, service = '', index = ''] = /^job:(\d+)\/(\d+)$/.exec(upstream) ?? [];
+  return parseJobId(service, index);
+}
+
+/** Whether an upstream is this gateway, and no server. */
+export function isOwnUpstream(upstream: string): boolean {
+  return upstream === chatUpstream || jobOfUpstream(upstream) !== undefined;
+}
 
 /** Where alerts are posted, kept as written: https, or http on loopback. */
 export const webhookUrl = text((raw) => {

@@ -84,11 +84,11 @@ export async function takeResult(
 
 function outcomeOf({ config }: LeasePorts, runner: RunnerConfig, reported: ReportedOutcome): AttemptOutcome {
   if (reported.kind === 'completed') {
-    const { contentType, body } = reported;
+    const { contentType, price, body } = reported;
     // the runner did the work: a result that is too large is left out, as that of a push
     const isTooLarge = body.length > config.delivery.maxResultBytes;
     const result = isTooLarge ? Buffer.alloc(0) : body;
-    return { kind: 'completed', contentType, result, resultOmitted: isTooLarge };
+    return { kind: 'completed', contentType, price, result, resultOmitted: isTooLarge };
   }
   const said = { reason: 'runner_failed', error: lastWords(reported.error, runner.tokens) };
   if (!reported.retry) return { kind: 'dead', ...said };

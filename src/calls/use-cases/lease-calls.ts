@@ -144,7 +144,7 @@ export async function completeStored(
   runner: RunnerConfig,
   lease: LeaseName,
   { bytes, sha256 }: StoredResult,
-  contentType: string | undefined,
+  said: Pick<Extract<AttemptOutcome, { kind: 'completed' }>, 'contentType' | 'price'>,
 ): Promise<
   LeaseResult | { readonly kind: 'result_mismatch' | 'result_too_large' | 'result_store_unavailable' }
 > {
@@ -158,7 +158,7 @@ export async function completeStored(
     if (checked.kind === 'unavailable') return { kind: 'result_store_unavailable' };
   }
   const completed = { kind: 'completed', result: Buffer.alloc(0), resultOmitted: false } as const;
-  return finishLease(context, runner, lease, { ...completed, contentType, stored });
+  return finishLease(context, runner, lease, { ...completed, ...said, stored });
 }
 
 /** Extends a lease, at most to the end of its call's age. Lost also if it never was this runner's. */

@@ -2,6 +2,7 @@ import type { DeliveryConfig } from '../../base/config/plain-tables.ts';
 import type { EventData, LedgerEvent } from '../../ledger/rules/event.ts';
 import { jobKey } from '../../base/values/job.ts';
 import { sha256 } from '../../base/values/sha256.ts';
+import { writeResultHead } from '../../base/values/answer-price.ts';
 import { isTriggeredStream } from '../../base/values/triggers/trigger.ts';
 import { backOffMs, withJitterMs } from '../../base/values/back-off.ts';
 import type { CallChange } from '../../ledger/store/append-batch.ts';
@@ -46,6 +47,8 @@ export type AttemptOutcome =
       readonly stored?: StoredResult | undefined;
       /** Of a route. */
       readonly answer?: RouteAnswer | undefined;
+      /** What the runner says that it costs: kept beside the result, and read where a route sells it. */
+      readonly price?: string | undefined;
     }
   | ({ readonly kind: 'retry' } & Setback)
   /** The runner had no room for the call. */
@@ -238,18 +241,30 @@ async function placeOutcome(
 async function keepResult(
   { pool }: AttemptPorts,
   call: CallLease,
-  { resultOmitted, stored, result, contentType, answer }: Extract<AttemptOutcome, { kind: 'completed' }>,
+  {
+    resultOmitted,
+    stored,
+    result,
+    contentType,
+    answer,
+    price,
+  }: Extract<AttemptOutcome, { kind: 'completed' }>,
 ): Promise<ResultFacts> {
   if (resultOmitted) return {};
-  const answered = answer && { http_status: answer.status, head_sha256: sha256(answer.head) };
+  const isPriced = price !== undefined && isTriggeredStream(call.stream);
+  const head = isPriced ? writeResultHead(price) : answer?.head;
+  const answered = {
+    ...(answer && { http_status: answer.status }),
+    ...(head !== undefined && { head_sha256: sha256(head) }),
+  };
   if (answer?.passedOn) {
     const { sha256: result_sha256, bytes: result_bytes } = answer.passedOn;
     return { result_sha256, result_bytes, ...answered };
   }
   const own = stored ?? { sha256: sha256(result), bytes: result.length };
   const before = stored
-    ? await putStoredResult(pool, call, contentType, stored)
-    : await putResult(pool, call, contentType, result, answer?.head);
+    ? await putStoredResult(pool, call, contentType, stored, head)
+    : await putResult(pool, call, contentType, result, head);
   const kept = before ?? own;
   return { result_sha256: kept.sha256, result_bytes: kept.bytes, ...answered };
 }

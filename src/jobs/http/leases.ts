@@ -77,14 +77,11 @@ export function leaseRoutes(current: () => JobsContext) {
       async ({ runner, body, request, reply, callId }) => {
         const lease = { callId, leaseId: body.lease_id };
         const done = body.stored_result
-          ? await completeStored(
-              current(),
-              runner,
-              lease,
-              body.stored_result,
-              body.stored_result.content_type,
-            )
-          : await completeInline(current(), runner, lease, body.result);
+          ? await completeStored(current(), runner, lease, body.stored_result, {
+              contentType: body.stored_result.content_type,
+              price: body.price,
+            })
+          : await completeInline(current(), runner, lease, body);
         if (done.kind === 'recorded') return reply.send({ status: 'completed' });
         return sendRefusal(request, reply, done.kind);
       },
@@ -108,7 +105,7 @@ async function completeInline(
   context: JobsContext,
   runner: RunnerConfig,
   lease: LeaseName,
-  given: CompleteBody['result'],
+  { result: given, price }: CompleteBody,
 ): Promise<LeaseResult | { readonly kind: 'result_too_large' }> {
   const result = Buffer.from(given?.body_base64 ?? '', 'base64');
   if (result.length > context.config.delivery.maxResultBytes) return { kind: 'result_too_large' };
@@ -118,6 +115,7 @@ async function completeInline(
     contentType,
     result,
     resultOmitted: false,
+    price,
   });
 }
 

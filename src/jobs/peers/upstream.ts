@@ -45,6 +45,8 @@ export type UpstreamFailure =
   | 'upstream_too_large'
   | 'result_store_unavailable'
   | 'not_sendable'
+  /** The runner of its job has refused the call, or failed too often. */
+  | 'runner_failed'
   | 'aborted';
 
 export type UpstreamAnswer =

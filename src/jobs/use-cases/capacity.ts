@@ -156,7 +156,11 @@ export function createRunnerSilence(nowMs: () => number = () => performance.now(
 /** Whether a job must not be sold now: it has no runner, or its policy bounds the silence of its runners. 0 means no bound. */
 export function isRunnerAway(
   { runnerSilence }: Pick<CapacityPorts, 'runnerSilence'>,
-  { serviceId, hasRunner, maxRunnerSilenceSecs }: Job,
+  {
+    serviceId,
+    hasRunner,
+    maxRunnerSilenceSecs,
+  }: Pick<Job, 'serviceId' | 'hasRunner' | 'maxRunnerSilenceSecs'>,
 ): boolean {
   if (!hasRunner) return true;
   return maxRunnerSilenceSecs > 0 && runnerSilence.secsOf(serviceId) >= maxRunnerSilenceSecs;

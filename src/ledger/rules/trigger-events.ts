@@ -20,7 +20,7 @@ export const triggerEvents = {
     schema: z.strictObject({
       call_id: count,
       trigger: z.enum(triggerKinds),
-      /** The trigger's name in the configuration. */
+      /** The trigger's name in the configuration; of a route its job. */
       trigger_name: z.string().regex(runnerName),
       /** What this firing of the trigger is identified by: used once, for ever. */
       trigger_id: z.string().regex(triggerIdForm),

@@ -129,6 +129,13 @@ test('upstreams that cannot be reached fail, each host once, and nothing is sent
   expect(asked).toBe(0);
 });
 
+test('a route whose answers a runner of the gateway makes has no host to ask', async () => {
+  const sold = routeTo('job:1/0', 0).replace('token = "env:QUOTE_KEY"', 'methods = ["POST"]');
+  const runner = '[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "env:QUOTE_KEY"\n';
+  const tables = `[route_listener]\nbind_address = "127.0.0.1:0"\n${sold}${runner}`;
+  expect(await faults({ tables })).toEqual({ code: 0, faults: [] });
+});
+
 test('public_url is asked: no gateway there is a warning, a proxy that refuses payment headers fails', async () => {
   expect(await faults(withPublicUrl(`http://127.0.0.1:${await freePort()}`))).toEqual({
     code: 0,

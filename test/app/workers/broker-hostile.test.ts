@@ -113,7 +113,12 @@ describe.skipIf(!isNatsInstalled)('others on the broker', () => {
     await nextMessage(name);
     const { call_id: callId, lease_id: leaseId } = await leaseOf(database);
     const { stream, names } = await stranger(name);
-    const outcome = { kind: 'completed', contentType: 'text/plain', body: Buffer.from('mine') } as const;
+    const outcome = {
+      kind: 'completed',
+      contentType: 'text/plain',
+      price: undefined,
+      body: Buffer.from('mine'),
+    } as const;
     const send = (message: Uint8Array) =>
       stream.publish(names.resultSubject('worker'), message, { msgID: randomUUID() });
     const said = (message: string) => log.lines.filter(({ msg }) => msg === message).length;
@@ -245,7 +250,12 @@ describe.skipIf(!isNatsInstalled)('a call whose lease ends while its message is 
     const { call_id: callId, lease_id: leaseId } = await leaseOf(database);
     await database.moveClock(700);
     const { stream, names } = await stranger(name);
-    const outcome = { kind: 'completed', contentType: 'text/plain', body: Buffer.from('late') } as const;
+    const outcome = {
+      kind: 'completed',
+      contentType: 'text/plain',
+      price: undefined,
+      body: Buffer.from('late'),
+    } as const;
     await eventually(async () => expect((await leaseOf(database)).lease_id).not.toBe(leaseId));
     await stream.publish(
       names.resultSubject('worker'),

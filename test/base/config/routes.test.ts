@@ -130,6 +130,44 @@ describe('routes', () => {
     expect(found.filter((wrong) => wrong.startsWith(`routes[1].${said}`))).toHaveLength(1);
   });
 
+  const sold = (more: string, upstream = 'job:1/0') =>
+    `${listener()}${route(0, more).replace('http://127.0.0.1:3000', upstream)}${runner}`;
+
+  it.each([
+    ['another method', 'path = "/a"\nmethods = ["GET"]', 'methods: must be ["POST"] for a job'],
+    ['a parameter', 'path = "/a/:b"\nmethods = ["POST"]', 'path: must have no parameter for a job'],
+    ['the other flow', 'path = "/a"\nmethods = ["POST"]\nflow = "upfront"', 'flow: must be "authorization"'],
+    [
+      'another header of its price',
+      'path = "/a"\nmethods = ["POST"]\ncharge_header = "x-cost"',
+      'charge_header: must be "x-price" for a job',
+    ],
+    ['a token', 'path = "/a"\nmethods = ["POST"]\ntoken = "env:ROUTE_TOKEN"', 'token: would be ignored'],
+  ])('whose answers a runner makes cannot have %s', async (_what, more, said) => {
+    expect(await wrongsOf(sold(more))).toEqual([expect.stringContaining(`routes[0].${said}`)]);
+  });
+
+  it.each([
+    ['no runner serves', 'job:2/0', '', 'no runner serves service 2'],
+    [
+      'sells credit',
+      'job:1/3',
+      '[chat]\n[[top_ups]]\nservice_id = 1\njob_index = 3\ncurrency_per_token = { USDC = "1" }\n[job_prices.1]\n3 = "1"\n',
+      'job 1/3 sells credit',
+    ],
+    ['no job has', 'job:1/99999999999', '', 'is not an http'],
+    ['has no service', 'job:/0', '', 'is not an http'],
+  ])('whose answers a job makes that %s are refused', async (_what, upstream, more, said) => {
+    const found = await wrongsOf(sold('path = "/a"\nmethods = ["POST"]', upstream) + more);
+    expect(found.join('\n')).toContain(`routes[0].upstream: ${said}`);
+  });
+
+  it('whose answers a runner makes are answered before they are settled, and are asked for again after a crash', async () => {
+    const text = config(sold('path = "/a"\nmethods = ["POST"]\ncharge_header = "x-price"'));
+    const found = (await parse(text, {}, variables)).config.jobs?.routes?.all.get('7/0');
+    expect(found).toMatchObject({ upstream: 'job:1/0', flow: 'authorization', retryLost: true });
+  });
+
   it('that sell completions need a chat in dollars', async () => {
     const sold = route(0, 'path = "/v1/chat/completions"\nmethods = ["POST"]').replace(
       'http://127.0.0.1:3000',

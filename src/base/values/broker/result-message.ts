@@ -14,6 +14,8 @@ export type ReportedOutcome =
       readonly kind: 'completed';
       /** Undefined if there is no result. */
       readonly contentType: string | undefined;
+      /** What it costs; undefined if that was not said. */
+      readonly price: string | undefined;
       readonly body: Buffer;
     }
   | {
@@ -28,7 +30,8 @@ export function sealResult(secret: string, { callId, leaseId, outcome }: ResultM
   const call = { call_id: callId, lease_id: leaseId };
   if (outcome.kind === 'completed') {
     const type = outcome.contentType === undefined ? {} : { content_type: outcome.contentType };
-    return sealMessage('result', secret, { ...call, outcome: 'completed', ...type }, outcome.body);
+    const price = outcome.price === undefined ? {} : { price: outcome.price };
+    return sealMessage('result', secret, { ...call, outcome: 'completed', ...type, ...price }, outcome.body);
   }
   const { error, retry, retryAfterSecs } = outcome;
   const failure = { error, retry, retry_after_secs: retryAfterSecs };
@@ -39,11 +42,19 @@ export function sealResult(secret: string, { callId, leaseId, outcome }: ResultM
 export function openResult(secret: RotatingSecret, message: Uint8Array): ResultMessage | undefined {
   const opened = openMessage('result', secret, message);
   if (!opened) return undefined;
-  const { call_id: callId, lease_id: leaseId, outcome, content_type: type, ...failure } = opened.facts;
+  const {
+    call_id: callId,
+    lease_id: leaseId,
+    outcome,
+    content_type: type,
+    price: cost,
+    ...failure
+  } = opened.facts;
   if (!isCallId(callId) || !isLeaseId(leaseId)) return undefined;
   if (outcome === 'completed') {
     const contentType = typeof type === 'string' && /^[\x20-\x7e]{1,200}$/.test(type) ? type : undefined;
-    return { callId, leaseId, outcome: { kind: 'completed', contentType, body: opened.body } };
+    const price = typeof cost === 'string' ? cost : undefined;
+    return { callId, leaseId, outcome: { kind: 'completed', contentType, price, body: opened.body } };
   }
   const { error, retry, retry_after_secs: after } = failure;
   if (outcome !== 'failed' || typeof error !== 'string' || typeof retry !== 'boolean') return undefined;

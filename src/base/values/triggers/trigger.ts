@@ -2,20 +2,22 @@ import { canonicalJson } from '../canonical-json.ts';
 import type { Hex } from '../primitives.ts';
 import { sha256 } from '../sha256.ts';
 
-/** The sources of calls other than payments. */
-export const triggerKinds = ['webhook', 'cron', 'chain'] as const;
+/** The triggers that an operator configures. */
+export const configuredTriggers = ['webhook', 'cron', 'chain'] as const;
+/** The sources of calls whose streams have no payment; `route`: a paid route whose answer a runner makes. */
+export const triggerKinds = [...configuredTriggers, 'route'] as const;
 export type TriggerKind = (typeof triggerKinds)[number];
 
 /**
- * What one firing of a trigger is identified by: a webhook's id, a schedule's time, the place of a log on a chain. It becomes a header, and the
- * ledger keeps it for ever: no free text.
+ * What one firing of a trigger is identified by: a webhook's id, a schedule's time, the place of a log on a chain, the idempotency key of a
+ * route's paid request. It becomes a header, and the ledger keeps it for ever: no free text.
  */
 export const triggerIdForm = /^[A-Za-z0-9][A-Za-z0-9_.:/+=-]{0,199}$/;
 
 /** One firing of a trigger: it makes one call, for ever. */
 export interface Firing {
   readonly kind: TriggerKind;
-  /** The trigger's name in the configuration. */
+  /** The trigger's name in the configuration; of a route its job. */
   readonly name: string;
   /** Of `triggerIdForm`. */
   readonly id: string;

@@ -6,6 +6,7 @@ import {
   type HttpHeaders,
   type Overflow,
 } from '../../../base/peers/http/http.ts';
+import { answerPriceHeader } from '../../../base/values/answer-price.ts';
 import { readRetryAfterMs } from '../../../base/peers/http/retry-after.ts';
 
 /** One delivery: the headers are the caller's, signatures and metadata included. */
@@ -23,6 +24,8 @@ export type PushAnswer =
       readonly kind: 'completed';
       readonly status: number;
       readonly contentType?: string;
+      /** What the runner says that its result costs. */
+      readonly price?: string;
       readonly result: Buffer;
       /** The runner did the work, but its result was over the cap: `result` is empty, not truncated. */
       readonly resultOmitted: boolean;
@@ -106,6 +109,7 @@ function completed(head: HttpHead, result: Buffer | undefined): Extract<PushAnsw
     kind: 'completed',
     status: head.status,
     ...contentTypeOf(head),
+    ...priceOf(head),
     result: result ?? Buffer.alloc(0),
     resultOmitted: result === undefined,
   };
@@ -136,6 +140,12 @@ function words(status: number, { 'content-type': type }: HttpHeaders, body: Buff
 function contentTypeOf({ headers }: HttpHead): { readonly contentType?: string } {
   const type = headers['content-type'];
   return typeof type === 'string' && /^[\x20-\x7e]{1,200}$/.test(type) ? { contentType: type } : {};
+}
+
+/** A header that came twice is no price. */
+function priceOf({ headers }: HttpHead): { readonly price?: string } {
+  const price = headers[answerPriceHeader];
+  return price === undefined ? {} : { price: [price].flat().join(', ') };
 }
 
 function retryAfter(header: string | string[] | undefined): { readonly retryAfterMs?: number } {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { maxPriceChars } from '../../../base/values/answer-price.ts';
 import { attempt, callId, contentType, hex32, jobName, time } from '../../../base/http/values.ts';
 
 const leaseSecs = z
@@ -59,6 +60,15 @@ export const completeBody = z.strictObject({
     })
     .optional()
     .describe('In place of `result`: a large one, whose parts were sent before.'),
+  price: z
+    .string()
+    .max(maxPriceChars)
+    .optional()
+    .meta({
+      description:
+        'Of a call by a route that charges what its answer costs: dollars, or wei as digits where the price of the route is in wei.',
+      examples: ['0.006 USD'],
+    }),
 });
 export type CompleteBody = z.infer<typeof completeBody>;
 

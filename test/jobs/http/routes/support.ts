@@ -16,6 +16,7 @@ import {
   configText,
   type GatewayClient,
   receiptKey,
+  runnerSecret,
   startTestGateway,
   type TestGateway,
 } from '../../../support/gateway.ts';
@@ -146,6 +147,7 @@ export async function spawnRouteGateway(
     DATABASE_URL: database.url,
     RECEIPT_KEY: receiptKey,
     ROUTE_TOKEN: routeToken,
+    RUNNER_TOKEN: runnerSecret,
   });
   onTestFinished(() => program.kill('SIGKILL'));
   const routesUrl = `http://127.0.0.1:${port}`;

@@ -168,11 +168,12 @@ describe('the call of a trigger', () => {
       expect(paid.status).toBe(202);
       const letters = await eventually(async () => {
         const found = await listDeadCalls(database.db, 10);
-        expect(found).toHaveLength(3);
+        expect(found).toHaveLength(4);
         return found;
       });
       expect(letters.map(({ trigger }) => trigger?.kind ?? 'x402').toSorted()).toEqual([
         'chain',
+        'route',
         'webhook',
         'x402',
       ]);
