@@ -32,11 +32,11 @@ import {
 import { createQuoteRate } from '../jobs/use-cases/quote-rate.ts';
 import { createSeenQuotes } from '../jobs/use-cases/pay-job.ts';
 import { createStreamWatch, type StreamWatch } from '../calls/use-cases/stream-watch.ts';
-import { chatUpstream, jobOfUpstream } from '../base/config/urls.ts';
-import { createRunnerUpstream } from '../jobs/use-cases/routes/runner-upstream.ts';
+import { chatUpstream } from '../base/config/urls.ts';
+import { createRunnerUpstreams } from '../jobs/use-cases/routes/runner-upstream.ts';
 import type { ChatSale } from './chat-sale.ts';
 import { createRequestPrices } from '../jobs/peers/request-prices.ts';
-import { createUpstreams, type Upstream } from '../jobs/peers/upstream.ts';
+import { createUpstreams } from '../jobs/peers/upstream.ts';
 import { receiptKeysOf } from '../payments/use-cases/receipt-keys.ts';
 import { type JobsStatus, notCheckedYet, presentJobs, type ReadJobs } from '../jobs/use-cases/jobs-status.ts';
 import { healthRoutes } from '../jobs/http/status.ts';
@@ -132,7 +132,6 @@ function notedLane(lane: Lane, { noteGrown }: StreamWatch): Lane {
 
 interface ContextParts {
   readonly releases: Releases;
-  readonly settings: () => JobsConfig;
   /** Known once it was made. */
   readonly jobs: () => JobsContext;
   readonly storedKey: Buffer;
@@ -140,25 +139,16 @@ interface ContextParts {
   readonly brokerState: JobsContext['brokerState'];
 }
 
-/** The upstreams that are this gateway. */
-function ownUpstreams({ settings, chatSale }: Parts, jobs: () => JobsContext): Record<string, Upstream> {
-  const routes = [...(settings.routes?.all.values() ?? [])];
-  const ofJobs = routes.flatMap(({ upstream }): [string, Upstream][] => {
-    const job = jobOfUpstream(upstream);
-    return job ? [[upstream, createRunnerUpstream(job, jobs)]] : [];
-  });
-  return { [chatUpstream]: chatSale.upstream, ...Object.fromEntries(ofJobs) };
-}
-
 /** The context of the use cases, from one configuration. */
 async function createContext(
   parts: Parts,
-  { releases, settings: current, jobs, storedKey, rates, brokerState }: ContextParts,
+  { releases, jobs, storedKey, rates, brokerState }: ContextParts,
 ): Promise<JobsContext> {
   const { config, settings, ledger, publicUrl } = parts;
   const { quotesPerSecond, quoteEventsPerSec } = config.limits;
   const asking = { pool: ledger.pool, log: parts.logger };
   const { catalog, priceList } = rates.pricesOf(config, settings);
+  const sold = createRunnerUpstreams(settings, jobs);
   const streams = createStreamWatch(ledger, parts.isStopping);
   return {
     ...ledger,
@@ -166,7 +156,7 @@ async function createContext(
     streams,
     results: config.resultStore && createResultStore(config.resultStore),
     ...releases,
-    upstreams: createUpstreams(ownUpstreams(parts, jobs)),
+    upstreams: createUpstreams({ ...sold, [chatUpstream]: parts.chatSale.upstream }),
     requestPrices: createRequestPrices({ [chatUpstream]: (body) => parts.chatSale.price(body) }),
     asking: new Map(),
     unpaidStreams: createUnpaidStreams(),
@@ -177,7 +167,7 @@ async function createContext(
     rates: rates.rates,
     publicUrl,
     lookup: tracedLookup(createPaymentLookup(ledger.pool), parts.tracing),
-    facilitators: openFacilitators(parts, current),
+    facilitators: openFacilitators(parts, () => jobs().settings),
     offers: createOffers(parts.logger, parts.wrongTokens, rates.rates.missing),
     listings: createLastKnown(),
     chains: openChains(settings, new Map(), parts),
@@ -217,18 +207,16 @@ async function createContext(
 export async function composeJobs(parts: Parts): Promise<RunningJobs> {
   const { readiness } = parts;
   const relays: Loop[] = [];
-  let { settings: latest } = parts;
   const storedKey = await readReceiptKey(parts.ledger.db);
   const rates = await openJobRates(parts.ledger, parts.settings);
   let broker: RunningBroker | undefined;
-  const given = {
-    settings: () => latest,
+  let context: JobsContext = await createContext(parts, {
+    jobs: () => context,
     storedKey,
     rates,
     releases: createReleases(relays, parts.isStopping),
     brokerState: () => broker?.state(),
-  };
-  let context: JobsContext = await createContext(parts, { ...given, jobs: () => context });
+  });
   await checkOffers(context);
   tellPayees(context);
   let checked = notCheckedYet;
@@ -292,7 +280,6 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
           putRatesInForce();
           closeReplaced(context, renewed);
           context = renewed;
-          latest = settings;
         },
       };
     },

@@ -130,7 +130,7 @@ describe('routes', () => {
     expect(found.filter((wrong) => wrong.startsWith(`routes[1].${said}`))).toHaveLength(1);
   });
 
-  const sold = (more: string, upstream = 'job:1/0') =>
+  const ofRunner = (more: string, upstream = 'job:1/0') =>
     `${listener()}${route(0, more).replace('http://127.0.0.1:3000', upstream)}${runner}`;
 
   it.each([
@@ -144,7 +144,7 @@ describe('routes', () => {
     ],
     ['a token', 'path = "/a"\nmethods = ["POST"]\ntoken = "env:ROUTE_TOKEN"', 'token: would be ignored'],
   ])('whose answers a runner makes cannot have %s', async (_what, more, said) => {
-    expect(await wrongsOf(sold(more))).toEqual([expect.stringContaining(`routes[0].${said}`)]);
+    expect(await wrongsOf(ofRunner(more))).toEqual([expect.stringContaining(`routes[0].${said}`)]);
   });
 
   it.each([
@@ -158,12 +158,12 @@ describe('routes', () => {
     ['no job has', 'job:1/99999999999', '', 'is not an http'],
     ['has no service', 'job:/0', '', 'is not an http'],
   ])('whose answers a job makes that %s are refused', async (_what, upstream, more, said) => {
-    const found = await wrongsOf(sold('path = "/a"\nmethods = ["POST"]', upstream) + more);
+    const found = await wrongsOf(ofRunner('path = "/a"\nmethods = ["POST"]', upstream) + more);
     expect(found.join('\n')).toContain(`routes[0].upstream: ${said}`);
   });
 
   it('whose answers a runner makes are answered before they are settled, and are asked for again after a crash', async () => {
-    const text = config(sold('path = "/a"\nmethods = ["POST"]\ncharge_header = "x-price"'));
+    const text = config(ofRunner('path = "/a"\nmethods = ["POST"]\ncharge_header = "x-price"'));
     const found = (await parse(text, {}, variables)).config.jobs?.routes?.all.get('7/0');
     expect(found).toMatchObject({ upstream: 'job:1/0', flow: 'authorization', retryLost: true });
   });

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import type { JobsConfig } from '../../../base/config/config.ts';
+import { jobOfUpstream } from '../../../base/config/urls.ts';
 import { pause } from '../../../base/runtime/pause.ts';
 import { answerPriceHeader, readResultHead } from '../../../base/values/answer-price.ts';
 import { type JobId, jobKey } from '../../../base/values/job.ts';
@@ -39,7 +40,7 @@ const lookAgainMs = 1_000;
  * result is the answer. A request that is repeated with the same idempotency key, by any process, waits for the same call. A call whose request
  * does not wait any longer is given up, unless a runner has it.
  */
-export function createRunnerUpstream(job: JobId, current: () => RunnerPorts): Upstream {
+function createRunnerUpstream(job: JobId, current: () => RunnerPorts): Upstream {
   return {
     request: (request) =>
       answerOf(current(), job, request).catch((error: unknown) => failed('upstream_reset', textOf(error))),
@@ -52,6 +53,18 @@ export function createRunnerUpstream(job: JobId, current: () => RunnerPorts): Up
     isFailing: () => false,
     close: () => Promise.resolve(),
   };
+}
+
+/** The jobs that routes sell, by the names that they have as upstreams. */
+export function createRunnerUpstreams(
+  { routes }: Pick<JobsConfig, 'routes'>,
+  current: () => RunnerPorts,
+): Record<string, Upstream> {
+  const sold = [...(routes?.all.values() ?? [])].flatMap(({ upstream }): [string, Upstream][] => {
+    const job = jobOfUpstream(upstream);
+    return job ? [[upstream, createRunnerUpstream(job, current)]] : [];
+  });
+  return Object.fromEntries(sold);
 }
 
 async function answerOf(
