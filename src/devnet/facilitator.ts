@@ -55,6 +55,8 @@ function createFacilitator(options: FacilitatorOptions): x402Facilitator {
   facilitator.register(`eip155:${options.chainId}`, new UptoEvmScheme(signer));
   // the scheme submits such approvals itself: the name alone is in /supported
   facilitator.registerExtension({ key: 'eip2612GasSponsoring' });
+  const approvals = { key: 'erc20ApprovalGasSponsoring', signer };
+  facilitator.registerExtension(approvals);
   const version1Name = version1Names[options.chainId];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the SDK types version 1's names as CAIP-2
   const version1Network = version1Name as `${string}:${string}` | undefined;

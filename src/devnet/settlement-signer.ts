@@ -11,7 +11,10 @@ import {
   defineChain,
   encodeFunctionData,
   http,
+  parseTransaction,
   publicActions,
+  recoverTransactionAddress,
+  type TransactionSerialized,
 } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import type { Hex } from '../base/values/primitives.ts';
@@ -28,6 +31,13 @@ interface Transaction {
   readonly to: Hex;
   readonly data: Hex;
   readonly gas?: bigint | undefined;
+  readonly value?: bigint | undefined;
+}
+
+/** A facilitator's key that also submits a payer's signed approval before the payment that needs it. */
+export interface SettlementSigner extends FacilitatorEvmSigner {
+  /** In this order, each once the one before it is in a block. A text is a transaction that its sender has signed. */
+  sendTransactions(transactions: readonly (Hex | Transaction)[]): Promise<Hex[]>;
 }
 
 const confirmationTimeoutMs = 30_000;
@@ -38,10 +48,10 @@ const slowestPollMs = 100;
  * A facilitator's key in the SDK's interface. Any number of settlements may run concurrently: errors are
  * refused before a nonce is taken, then transactions are sent in turn.
  */
-export function createSettlementSigner(options: SettlementSignerOptions): FacilitatorEvmSigner {
+export function createSettlementSigner(options: SettlementSignerOptions): SettlementSigner {
   const client = clientOf(options);
   const send = sendInTurn(client);
-  return toFacilitatorEvmSigner(
+  const signer = toFacilitatorEvmSigner(
     {
       address: client.account.address,
       getCode: ({ address }) => client.getCode({ address }),
@@ -55,6 +65,38 @@ export function createSettlementSigner(options: SettlementSignerOptions): Facili
     },
     { confirmationTimeoutMs },
   );
+  const sendSigned = async (serializedTransaction: Hex): Promise<Hex> => {
+    await payGas(client, send, serializedTransaction);
+    return client.sendRawTransaction({ serializedTransaction });
+  };
+  return {
+    ...signer,
+    async sendTransactions(transactions) {
+      const hashes: Hex[] = [];
+      for (const one of transactions) {
+        const hash = await (typeof one === 'string' ? sendSigned(one) : send(one));
+        // each needs what the one before it has done
+        const { status } = await receiptOf(client, hash, confirmationTimeoutMs);
+        if (status !== 'success') throw new Error(`transaction ${hash} failed`);
+        hashes.push(hash);
+      }
+      return hashes;
+    },
+  };
+}
+
+/** Gives the sender of a signed transaction what its gas may cost at most, beyond what it has. */
+async function payGas(
+  client: SigningClient,
+  send: (transaction: Transaction) => Promise<Hex>,
+  signed: Hex,
+): Promise<void> {
+  const from = await recoverTransactionAddress({ serializedTransaction: signed as TransactionSerialized });
+  const { gas = 0n, maxFeePerGas = 0n, gasPrice = maxFeePerGas } = parseTransaction(signed);
+  const missing = gas * gasPrice - (await client.getBalance({ address: from }));
+  if (missing <= 0n) return;
+  const hash = await send({ to: from, data: '0x', value: missing });
+  await receiptOf(client, hash, confirmationTimeoutMs);
 }
 
 type SigningClient = ReturnType<typeof clientOf>;
@@ -89,15 +131,23 @@ function viemAbi(abi: readonly unknown[]): Abi {
 function sendInTurn(client: SigningClient): (transaction: Transaction) => Promise<Hex> {
   const { address } = client.account;
   let lastTurn: Promise<unknown> = Promise.resolve();
-  return async ({ to, data, gas }) => {
+  return async ({ to, data, gas, value = 0n }) => {
     // a call that would revert fails here, and costs nothing
-    const gasLimit = gas ?? ((await client.estimateGas({ to, data })) * 3n) / 2n;
+    const gasLimit = gas ?? ((await client.estimateGas({ to, data, value })) * 3n) / 2n;
     const { maxFeePerGas, maxPriorityFeePerGas } = await client.estimateFeesPerGas();
     const turn = lastTurn.then(async () => {
       const nonce = await client.getTransactionCount({ address, blockTag: 'pending' });
       // Twice the fee: full blocks ahead of us may raise it before our turn is mined.
       const fees = { maxFeePerGas: maxFeePerGas * 2n, maxPriorityFeePerGas };
-      const raw = await client.signTransaction({ type: 'eip1559', to, data, gas: gasLimit, nonce, ...fees });
+      const raw = await client.signTransaction({
+        type: 'eip1559',
+        to,
+        data,
+        value,
+        gas: gasLimit,
+        nonce,
+        ...fees,
+      });
       return client.sendRawTransaction({ serializedTransaction: raw });
     });
     lastTurn = turn.catch(() => undefined);

@@ -4,7 +4,7 @@ import type { ConstantChanges } from '../../../src/base/config/constants.ts';
 import type { EventType } from '../../../src/ledger/rules/event.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import type { TestChain } from '../../support/devnet.ts';
-import { startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
+import { type FacilitatorProxy, startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { header, type Payment } from '../../support/payer.ts';
@@ -17,6 +17,8 @@ export const job = '/x402/jobs/1/0';
 export const price = 3_264_000n;
 
 interface Behind {
+  /** Of the facilitator, from the start. */
+  readonly faults?: FacilitatorProxy['faults'];
   readonly top?: string;
   readonly tables?: string;
   readonly constants?: ConstantChanges;
@@ -44,9 +46,11 @@ export async function behindProxy(
     settleMs = 20_000,
     react = echo,
     change = (text) => text,
+    faults = {},
   }: Behind = {},
 ) {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  Object.assign(proxy.faults, faults);
   const runner = await startTestRunner(react);
   const database = await createDatabase();
   const setup = {
