@@ -1,7 +1,7 @@
 import type { RoutesConfig } from '../base/config/config.ts';
 import { freeRoutes, paidRoutes } from '../jobs/http/routes.ts';
 import type { JobsContext } from '../jobs/use-cases/context.ts';
-import { startRouteEnder } from '../jobs/workers/route-ends.ts';
+import { startRouteEnder, startUnawaitedEnder } from '../jobs/workers/route-ends.ts';
 import type { Loop } from '../ledger/workers/loop.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { listeningUrl } from './running-gateway.ts';
@@ -21,7 +21,7 @@ export function composeRoutes(
       await app.listen({ ...bindAddress });
     },
     routesUrl: () => listeningUrl(app.server.address(), { bindAddress }),
-    startWorkers: () => void loops.push(startRouteEnder(current)),
+    startWorkers: () => void loops.push(startRouteEnder(current), startUnawaitedEnder(current)),
     async finish() {
       await app.close();
       await Promise.all(loops.map((loop) => loop.stop()));

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { JobId } from '../../base/values/job.ts';
+import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { callTableFunction } from '../../ledger/store/functions.ts';
 import { type CallLease, callLeaseOf, type LeasedCall, paidOriginOf } from './calls.ts';
 
@@ -21,6 +22,48 @@ export async function leaseRouteCall(
     leaseUntil: row.lease_until,
     traceparent: row.traceparent ?? undefined,
   };
+}
+
+/**
+ * The ids of up to `max` calls that routes have made of these jobs, which no runner has, and which no paid request can wait for: its payment was
+ * recorded as failed, is settled with another end, or is gone.
+ */
+export async function findUnawaitedCalls(
+  db: LedgerDatabase,
+  jobs: readonly JobId[],
+  max: number,
+): Promise<number[]> {
+  const rows = await db
+    .selectFrom('tollbook.call as made')
+    .select('made.call_id')
+    .where('made.status', 'in', ['ready', 'dead'])
+    .where('made.trigger_kind', '=', 'route')
+    .where(({ or, and, eb }) =>
+      or(
+        jobs.map(({ serviceId, jobIndex }) =>
+          and([eb('made.service_id', '=', serviceId), eb('made.job_index', '=', jobIndex)]),
+        ),
+      ),
+    )
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('tollbook.call as paid')
+            .select('paid.call_id')
+            .where('paid.status', 'in', ['pending', 'ready', 'leased'])
+            .where('paid.trigger_kind', 'is', null)
+            .whereRef(
+              ({ fn, ref }) => fn.coalesce(ref('paid.idempotency_key'), ref('paid.payment')),
+              '=',
+              'made.trigger_id',
+            ),
+        ),
+      ),
+    )
+    .orderBy('made.call_id')
+    .limit(max)
+    .execute();
+  return rows.map(({ call_id: callId }) => callId);
 }
 
 export interface UnrepeatedCall extends CallLease {

@@ -6,7 +6,7 @@ import { writeResultHead } from '../../base/values/answer-price.ts';
 import { isTriggeredStream } from '../../base/values/triggers/trigger.ts';
 import { backOffMs, withJitterMs } from '../../base/values/back-off.ts';
 import type { CallChange } from '../../ledger/store/append-batch.ts';
-import { type CallLease, type LeasedCall, readRefusals } from '../store/calls.ts';
+import { type CallLease, type LeasedCall, readRefusals, readResult } from '../store/calls.ts';
 import { putResult } from '../store/put-result.ts';
 import { putStoredResult, type StoredResult } from '../store/result-uploads.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
@@ -239,7 +239,7 @@ async function placeOutcome(
 
 /** Stores a result; the facts are those of the first one of its lease, which is kept. */
 async function keepResult(
-  { pool }: AttemptPorts,
+  { pool, db }: AttemptPorts,
   call: CallLease,
   {
     resultOmitted,
@@ -253,20 +253,21 @@ async function keepResult(
   if (resultOmitted) return {};
   const isPriced = price !== undefined && isTriggeredStream(call.stream);
   const head = isPriced ? writeResultHead(price) : answer?.head;
-  const answered = {
+  const answeredWith = (kept: string | undefined) => ({
     ...(answer && { http_status: answer.status }),
-    ...(head !== undefined && { head_sha256: sha256(head) }),
-  };
+    ...(kept !== undefined && { head_sha256: sha256(kept) }),
+  });
   if (answer?.passedOn) {
     const { sha256: result_sha256, bytes: result_bytes } = answer.passedOn;
-    return { result_sha256, result_bytes, ...answered };
+    return { result_sha256, result_bytes, ...answeredWith(head) };
   }
   const own = stored ?? { sha256: sha256(result), bytes: result.length };
   const before = stored
     ? await putStoredResult(pool, call, contentType, stored, head)
     : await putResult(pool, call, contentType, result, head);
   const kept = before ?? own;
-  return { result_sha256: kept.sha256, result_bytes: kept.bytes, ...answered };
+  const keptHead = before ? (await readResult(db, call.callId, call.attempt))?.head : head;
+  return { result_sha256: kept.sha256, result_bytes: kept.bytes, ...answeredWith(keptHead) };
 }
 
 const busyBackOff = { firstMs: 1_000, longestMs: 30_000 };

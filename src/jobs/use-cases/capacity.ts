@@ -55,6 +55,13 @@ export async function checkCapacity(
 /** Of one payer at the same time: one balance with a thousand signatures buys no thousand calls of an upstream. */
 export const maxUnpaidAnswers = 4;
 
+/** Takes a place of a payer for an answer that is not paid yet, or gives it back. */
+export function changePlaces({ asking }: Pick<CapacityPorts, 'asking'>, payer: Address, by: 1 | -1): void {
+  const count = (asking.get(payer) ?? 0) + by;
+  if (count > 0) asking.set(payer, count);
+  else asking.delete(payer);
+}
+
 export type UnpaidStreams = ReturnType<typeof createUnpaidStreams>;
 
 /** Longer than a payment by which another stream can be begun may last. */

@@ -1,5 +1,5 @@
 import { paymentSummary, paymentToData } from '../../payments/rules/payment.ts';
-import type { Address, Hex } from '../../base/values/primitives.ts';
+import type { Hex } from '../../base/values/primitives.ts';
 import { foldQuote, paymentOf } from '../../payments/rules/quote-state.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import { readStream } from '../../ledger/store/streams.ts';
@@ -36,7 +36,7 @@ import { askAgain, askFirst, type Asking, type AskPorts } from './routes/answer-
 import { firstLease, leasedByRequest } from './routes/first-lease.ts';
 import { type PricePorts, priceOffer } from './routes/request-price.ts';
 import { isAnsweredFirst, type Unanswered, type WholeAnswer } from './routes/route-request.ts';
-import { maxUnpaidAnswers } from './capacity.ts';
+import { changePlaces, maxUnpaidAnswers } from './capacity.ts';
 import { type PaymentStart, startPayment, type StartPorts } from './start-payment.ts';
 
 export interface PayPorts
@@ -331,12 +331,6 @@ async function startInPlace(
   } finally {
     if (!isStarted) changePlaces(context, payer, -1);
   }
-}
-
-function changePlaces({ asking }: PayPorts, payer: Address, by: 1 | -1): void {
-  const count = (asking.get(payer) ?? 0) + by;
-  if (count > 0) asking.set(payer, count);
-  else asking.delete(payer);
 }
 
 /** @param answer the stored answer of the upstream, which the append that settles its payment completes */

@@ -1,4 +1,11 @@
-import { takeUnrepeatedCalls, type UnrepeatedCall } from '../../calls/store/route-calls.ts';
+import { jobOfUpstream } from '../../base/config/urls.ts';
+import {
+  findUnawaitedCalls,
+  takeUnrepeatedCalls,
+  type UnrepeatedCall,
+} from '../../calls/store/route-calls.ts';
+import { discardCall } from '../../calls/use-cases/discard-call.ts';
+import { unawaited } from '../use-cases/routes/runner-upstream.ts';
 import { endAttempt, type LoggedPorts } from '../../calls/use-cases/record-attempt.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 import type { JobsConfig } from '../../base/config/config.ts';
@@ -22,6 +29,27 @@ export function startRouteEnder(current: () => RouteEndPorts): Loop {
     log: current().log,
     failureMessage: 'paid requests of routes that cannot be repeated any more could not be ended',
   });
+}
+
+const unawaitedPollMs = 5_000;
+
+/** Gives up the calls that routes have made of jobs, and that no request can wait for any more: also those of a process that died. */
+export function startUnawaitedEnder(current: () => RouteEndPorts): Loop {
+  return startLoop(() => endUnawaited(current()), {
+    pollMs: unawaitedPollMs,
+    log: current().log,
+    failureMessage: 'calls of routes that no request waits for could not be given up',
+  });
+}
+
+async function endUnawaited(context: RouteEndPorts): Promise<boolean> {
+  const jobs = [...(context.settings.routes?.all.values() ?? [])].flatMap(
+    ({ upstream }) => jobOfUpstream(upstream) ?? [],
+  );
+  if (jobs.length === 0) return false;
+  const calls = await findUnawaitedCalls(context.db, jobs, atOnce);
+  const ended = await Promise.all(calls.map((callId) => discardCall(context, callId, unawaited)));
+  return ended.length === atOnce && ended.every(({ kind }) => kind === 'discarded');
 }
 
 async function endRoutes(context: RouteEndPorts): Promise<boolean> {

@@ -1,6 +1,8 @@
 import { Readable } from 'node:stream';
 import type { JobsConfig } from '../../../base/config/config.ts';
 import { jobOfUpstream } from '../../../base/config/urls.ts';
+import type { PromiseTracker } from '../../../base/runtime/promise-tracker.ts';
+import type { Address } from '../../../base/values/primitives.ts';
 import { pause } from '../../../base/runtime/pause.ts';
 import { answerPriceHeader, readResultHead } from '../../../base/values/answer-price.ts';
 import { type JobId, jobKey } from '../../../base/values/job.ts';
@@ -21,7 +23,7 @@ import {
   type UpstreamRequest,
 } from '../../peers/upstream.ts';
 import type { Header } from '../../rules/route-headers.ts';
-import { isRunnerAway, type RunnerSilence } from '../capacity.ts';
+import { changePlaces, isRunnerAway, type RunnerSilence } from '../capacity.ts';
 import { type MadeCall, type TriggerContext, triggerCall } from '../triggers/trigger-call.ts';
 
 interface RunnerPorts extends TriggerContext {
@@ -30,6 +32,8 @@ interface RunnerPorts extends TriggerContext {
   readonly streams: StreamWatch;
   readonly results: ResultStore | undefined;
   readonly stopping: () => boolean;
+  readonly flows: PromiseTracker;
+  readonly asking: Map<Address, number>;
 }
 
 /** What other processes have recorded is seen this late at the latest. */
@@ -45,7 +49,8 @@ function createRunnerUpstream(job: JobId, current: () => RunnerPorts): Upstream 
     request: (request) =>
       answerOf(current(), job, request).catch((error: unknown) => failed('upstream_reset', textOf(error))),
     isOpen() {
-      const { config, settings, runnerSilence } = current();
+      const { config, settings, runnerSilence, lane } = current();
+      if (lane.state.triggeredCalls >= config.limits.maxOutstandingCalls) return true;
       const hasRunner = config.runners.some(({ services }) => services.includes(job.serviceId));
       const { maxRunnerSilenceSecs = 0 } = settings.jobPolicies.get(jobKey(job)) ?? {};
       return isRunnerAway({ runnerSilence }, { ...job, hasRunner, maxRunnerSilenceSecs });
@@ -70,7 +75,7 @@ export function createRunnerUpstreams(
 async function answerOf(
   context: RunnerPorts,
   job: JobId,
-  { headers, body, timeoutMs, signal }: UpstreamRequest,
+  { headers, body, timeoutMs, signal, paid }: UpstreamRequest,
 ): Promise<UpstreamAnswer> {
   const id = valueOf(headers, 'x-net-idempotency-key');
   const name = `${valueOf(headers, 'x-net-service-id')}.${valueOf(headers, 'x-net-job-index')}`;
@@ -82,9 +87,8 @@ async function answerOf(
   const over = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   const end = await endOf(context, made, over);
   if (end.kind === 'completed') return headOf(context, made, end.data);
-  void giveUp(context, made).catch((error: unknown) =>
-    context.log.warn({ call_id: made.callId, error: textOf(error) }, 'a call of a route was not given up'),
-  );
+  // one whose payment is settled is asked for again
+  if (paid) void context.flows.add(giveUp(context, made, paid.payer));
   if (end.kind === 'dead') return failed('runner_failed', `its call is a dead letter: ${end.reason}`);
   return failed('upstream_timeout', 'no runner has completed its call in time');
 }
@@ -97,10 +101,12 @@ type End =
 /** How a call has ended; `open` once nothing waits for it any longer. */
 async function endOf(context: RunnerPorts, call: MadeCall, over: AbortSignal): Promise<End> {
   for (;;) {
-    const { events, version } = await readCall(context, call);
-    const end = lastOf(events);
+    // a database that does not answer now is asked again: the runner works on
+    const read = await readCall(context, call).catch(() => undefined);
+    const end: End = read ? lastOf(read.events) : { kind: 'open' };
     if (end.kind !== 'open' || over.aborted) return end;
-    await grown(context, call, version, over);
+    if (read) await grown(context, call, read.version, over);
+    else await pause(lookAgainMs, over);
   }
 }
 
@@ -126,11 +132,15 @@ async function grown(
   version: number,
   over: AbortSignal,
 ): Promise<void> {
-  const looked = pause(lookAgainMs, over);
+  // what has not grown until the next look is not waited for any longer
+  const ended = new AbortController();
+  const either = AbortSignal.any([over, ended.signal]);
+  const looked = pause(lookAgainMs, either);
   // a process that shuts down is told of nothing
   if (stopping()) await looked;
   else
-    await Promise.race([streams.grown({ stream: triggeredStream(idempotencyKey), version }, over), looked]);
+    await Promise.race([streams.grown({ stream: triggeredStream(idempotencyKey), version }, either), looked]);
+  ended.abort();
 }
 
 /** A result as the ledger has it, with what it costs. */
@@ -163,15 +173,30 @@ function bodyOf(
   return results && readWhole({ results, log }, { callId, leaseId }, stored);
 }
 
-/** A call that no request waits for is not worth its work. While a runner has it, its outcome is waited for: a failed attempt is not repeated. */
-async function giveUp(context: RunnerPorts, call: MadeCall): Promise<void> {
-  const by = { why: 'the request of its route does not wait for it', operator: 'route' };
+/** Why a call is given up that no request waits for. */
+export const unawaited = { why: 'the request of its route does not wait for it', operator: 'route' };
+
+/**
+ * A call that no request waits for is not worth its work. While a runner has it, its outcome is waited for: a failed attempt is not repeated, and
+ * its payer has one place less for others. What a process leaves open, a worker gives up (`startUnawaitedEnder`). Never rejects.
+ */
+async function giveUp(context: RunnerPorts, call: MadeCall, payer: Address): Promise<void> {
   const forever = new AbortController().signal;
-  while (!context.stopping()) {
-    const { version } = await readCall(context, call);
-    const { kind } = await discardCall(context, call.callId, by);
-    if (kind !== 'with_runner') return;
-    await grown(context, call, version, forever);
+  changePlaces(context, payer, 1);
+  try {
+    do {
+      const { version } = await readCall(context, call);
+      const { kind } = await discardCall(context, call.callId, unawaited);
+      if (kind !== 'with_runner') return;
+      await grown(context, call, version, forever);
+    } while (!context.stopping());
+  } catch (error) {
+    context.log.warn(
+      { call_id: call.callId, error: textOf(error) },
+      'a call of a route was not given up yet',
+    );
+  } finally {
+    changePlaces(context, payer, -1);
   }
 }
 

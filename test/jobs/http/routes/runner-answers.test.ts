@@ -4,48 +4,35 @@ import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { devnetKeys } from '../../../../src/devnet/accounts.ts';
 import { approvePermit2 } from '../../../../src/devnet/token.ts';
+import { putResult } from '../../../../src/calls/store/put-result.ts';
+import { writeResultHead } from '../../../../src/base/values/answer-price.ts';
 import { createRunner, job, priced } from '../../../../src/runner/index.ts';
-import { createDatabase } from '../../../support/database.ts';
 import { useChain } from '../../../support/devnet.ts';
-import { payTo, runnerSecret } from '../../../support/gateway.ts';
+import { runnerSecret } from '../../../support/gateway.ts';
 import { expectIndependent, verifyIndependently } from '../../../support/independent.ts';
-import { expectSoundLedger } from '../../../support/invariants.ts';
 import { temporaryFolder } from '../../../support/program.ts';
-import type { ConstantChanges } from '../../../../src/base/config/constants.ts';
-import { asRunner, failCall, type Leased, leaseOne, leasingRunner } from '../../../support/leases.ts';
-import { header, offerOf, payer, signOffer } from '../../../support/payer.ts';
+import { asRunner, failCall, leaseOne, leasingRunner } from '../../../support/leases.ts';
+import { payer, signOffer } from '../../../support/payer.ts';
 import { exportSealed } from '../../../support/reconcile.ts';
 import { startTestRunner, type Reaction } from '../../../support/runner.ts';
 import { signUpto } from '../../../support/upto.ts';
 import { eventually } from '../../../support/wait.ts';
-import { soon } from '../../../payments/use-cases/settlement-support.ts';
-import { eventTypes, spawnRouteGateway, startRouteGateway } from './support.ts';
+
+import {
+  complete,
+  givenUpBy,
+  metered,
+  paidSoFar,
+  place,
+  pushed,
+  startRunnerRoute,
+  used,
+} from './runner-answers-support.ts';
 
 const chain = useChain();
 beforeAll(() => approvePermit2(chain.chain, chain.token, devnetKeys.payer));
-
-const place = '/transcribe';
-const used = 3_000n;
-const metered = 'charge_header = "x-price"';
-const paidSoFar = () => chain.balance(payTo);
-
-const soldJob = (more = metered) => `
-[[routes]]
-service_id = 7
-job_index = 0
-methods = ["POST"]
-path = "${place}"
-upstream = "job:1/0"
-price = "0.01 USD"
-${more}`;
-
-const pushed = (url: string) => `
-[[runners]]
-services = [1]
-mode = "push"
-url = "${url}"
-token = "env:RUNNER_TOKEN"
-`;
+const start = (options?: Parameters<typeof startRunnerRoute>[1]) => startRunnerRoute(chain, options);
+const balance = () => paidSoFar(chain);
 
 const uptoFetch = wrapFetchWithPayment(
   fetch,
@@ -57,40 +44,6 @@ const uptoFetch = wrapFetchWithPayment(
     spendControls: false,
   }),
 );
-
-async function start({
-  more = metered,
-  tables = leasingRunner,
-  constants = {},
-}: { readonly more?: string; readonly tables?: string; readonly constants?: ConstantChanges } = {}) {
-  const gateway = await startRouteGateway({
-    chain,
-    upstream: '',
-    routes: soldJob(more),
-    tables,
-    constants,
-  });
-  const { paid, database } = gateway;
-  const offer = async () => offerOf(await paid.post(place, { body: 'one' }));
-  const pay = (payment: object) => paid.post(place, { body: 'one', headers: header(payment) });
-  const receiptOf = async ({ accepted }: Awaited<ReturnType<typeof signUpto>>) =>
-    (await gateway.get(`/x402/receipts/${accepted.extra['quoteDigest']}`)).json;
-  const eventsOf = async () => database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  return { gateway, database, offer, pay, receiptOf, eventsOf };
-}
-
-type Started = Awaited<ReturnType<typeof start>>;
-
-/** Who gave the call up that a request has made; undefined while it is open. */
-async function givenUpBy({ eventsOf }: Started): Promise<string | undefined> {
-  const event = (await eventsOf()).find(({ type }) => type === 'operator_discarded');
-  return event?.type === 'operator_discarded' ? event.data.operator : undefined;
-}
-
-function complete({ gateway }: Pick<Started, 'gateway'>, { call_id, lease_id }: Leased, price?: string) {
-  const result = { content_type: 'text/plain', body_base64: Buffer.from('done').toString('base64') };
-  return asRunner(gateway, `/runner/calls/${call_id}/complete`, { lease_id, result, price });
-}
 
 describe('a route whose answer a runner makes', () => {
   test.each(['poll', 'listen'] as const)(
@@ -117,7 +70,7 @@ describe('a route whose answer a runner makes', () => {
       const { gateway, database, eventsOf } = await start({ tables });
       if (way === 'poll')
         runner.poll({ gatewayUrl: gateway.url, token: runnerSecret }).catch(() => undefined);
-      const before = await paidSoFar();
+      const before = await balance();
       const response = await uptoFetch(`${gateway.routesUrl}${place}`, {
         method: 'POST',
         body: 'two words',
@@ -125,7 +78,7 @@ describe('a route whose answer a runner makes', () => {
       });
       expect([response.status, await response.json()]).toEqual([200, { words: 2 }]);
       expect(response.headers.get('content-type')).toContain('application/json');
-      expect(await paidSoFar()).toBe(before + used);
+      expect(await balance()).toBe(before + used);
       expect(decodePaymentResponseHeader(response.headers.get('payment-response') ?? '')).toMatchObject({
         success: true,
         amount: String(used),
@@ -142,21 +95,21 @@ describe('a route whose answer a runner makes', () => {
   test('is sold at its price by exact where its answer does not say what it costs', async () => {
     const started = await start({ more: '' });
     const payment = await signOffer(await started.offer());
-    const before = await paidSoFar();
+    const before = await balance();
     const answered = started.pay(payment);
     await complete(started, await leaseOne(started.gateway), '0.003 USD');
     expect(await answered).toMatchObject({ status: 200, text: 'done' });
-    expect(await paidSoFar()).toBe(before + 10_000n);
+    expect(await balance()).toBe(before + 10_000n);
     await started.eventsOf();
   });
 
   test('moves nothing for work that costs nothing, and gives it', async () => {
     const started = await start();
-    const before = await paidSoFar();
+    const before = await balance();
     const answered = started.pay(await signUpto(await started.offer()));
     await complete(started, await leaseOne(started.gateway), '0 USD');
     expect(await answered).toMatchObject({ status: 200, text: 'done' });
-    expect(await paidSoFar()).toBe(before);
+    expect(await balance()).toBe(before);
   });
 
   test.each([
@@ -168,19 +121,19 @@ describe('a route whose answer a runner makes', () => {
     ['a text that no header has', 'a\u0000b', 'price_malformed'],
   ])('charges nothing and gives nothing if its runner reports %s', async (_, price, reason) => {
     const started = await start();
-    const before = await paidSoFar();
+    const before = await balance();
     const payment = await signUpto(await started.offer());
     const answered = started.pay(payment);
     expect((await complete(started, await leaseOne(started.gateway), price)).status).toBe(200);
     expect(await answered).toMatchObject({ status: 502, json: { code: 'upstream_unanswered' } });
-    expect(await paidSoFar()).toBe(before);
+    expect(await balance()).toBe(before);
     const failure = (await started.eventsOf()).find(({ type }) => type === 'settlement_failed');
     expect(failure?.data).toMatchObject({ reason });
   });
 
   test('charges what its runner reported first: a second report of the same lease, and one of a lost lease, change nothing', async () => {
     const started = await start();
-    const before = await paidSoFar();
+    const before = await balance();
     const answered = started.pay(await signUpto(await started.offer()));
     const leased = await leaseOne(started.gateway);
     const other = { ...leased, lease_id: '00000000-0000-4000-8000-000000000000' };
@@ -188,7 +141,7 @@ describe('a route whose answer a runner makes', () => {
     await complete(started, leased, '0.003 USD');
     expect((await complete(started, leased, '0.008 USD')).status).toBe(200);
     expect(await answered).toMatchObject({ status: 200, text: 'done' });
-    expect(await paidSoFar()).toBe(before + used);
+    expect(await balance()).toBe(before + used);
     await started.eventsOf();
   });
 
@@ -204,24 +157,24 @@ describe('a route whose answer a runner makes', () => {
 
   test('charges nothing if its runner refuses the call, which then waits for no operator', async () => {
     const started = await start();
-    const before = await paidSoFar();
+    const before = await balance();
     const payment = await signUpto(await started.offer());
     const answered = started.pay(payment);
     await failCall(started.gateway, await leaseOne(started.gateway), { error: 'no such language' });
     expect(await answered).toMatchObject({ status: 502, json: { code: 'upstream_unanswered' } });
     expect(await started.receiptOf(payment)).toMatchObject({ state: 'settlement_failed', paid: false });
     await eventually(async () => expect(await givenUpBy(started)).toBe('route'));
-    expect(await paidSoFar()).toBe(before);
+    expect(await balance()).toBe(before);
   });
 
   test('charges nothing if no runner takes the call in time, and no runner gets it afterwards', async () => {
     const started = await start({ more: `${metered}\ntimeout_ms = 1_000` });
-    const before = await paidSoFar();
+    const before = await balance();
     expect(await started.pay(await signUpto(await started.offer()))).toMatchObject({ status: 502 });
     await eventually(async () => expect(await givenUpBy(started)).toBe('route'));
     const leases = await asRunner(started.gateway, '/runner/leases', { max: 1, lease_secs: 60 });
     expect(leases.json.calls).toEqual([]);
-    expect(await paidSoFar()).toBe(before);
+    expect(await balance()).toBe(before);
   });
 
   test('does not repeat an attempt that fails after its request has ended', async () => {
@@ -233,27 +186,25 @@ describe('a route whose answer a runner makes', () => {
     await eventually(async () => expect(await givenUpBy(started)).toBe('route'));
   });
 
-  test('gives a client that left its answer by the same payment, and charges it once', async () => {
+  test('charges the price of the first report also if that was not recorded with its result', async () => {
     const started = await start();
-    const before = await paidSoFar();
-    const payment = await signUpto(await started.offer());
-    const leaving = new AbortController();
-    const left = fetch(`${started.gateway.routesUrl}${place}`, {
-      method: 'POST',
-      body: 'one',
-      headers: { 'content-type': 'text/plain', ...header(payment) },
-      signal: leaving.signal,
-    }).catch(() => 'left');
+    const before = await balance();
+    const answered = started.pay(await signUpto(await started.offer()));
     const leased = await leaseOne(started.gateway);
-    leaving.abort();
-    expect(await left).toBe('left');
-    await complete(started, leased, '0.003 USD');
-    await soon(started.database, async () =>
-      expect(await started.receiptOf(payment)).toMatchObject({ state: 'completed' }),
-    );
-    expect(await started.pay(payment)).toMatchObject({ status: 200, text: 'done' });
-    expect(await paidSoFar()).toBe(before + used);
-    await started.eventsOf();
+    const at = { callId: leased.call_id, attempt: 1, leaseId: leased.lease_id };
+    const head = writeResultHead('0.003 USD');
+    await putResult(started.database.pool, at, 'text/plain', Buffer.from('done'), head);
+    await complete(started, leased, '0.004 USD');
+    expect(await answered).toMatchObject({ status: 200, text: 'done' });
+    expect(await balance()).toBe(before + used);
+  });
+
+  test('passes on a result without a body', async () => {
+    const started = await start();
+    const answered = started.pay(await signUpto(await started.offer()));
+    const { call_id: id, lease_id } = await leaseOne(started.gateway);
+    await asRunner(started.gateway, `/runner/calls/${id}/complete`, { lease_id, price: '0.003 USD' });
+    expect(await answered).toMatchObject({ status: 200, text: '' });
   });
 
   test('passes on a long result from the result store', async () => {
@@ -267,61 +218,11 @@ describe('a route whose answer a runner makes', () => {
       constants: { delivery: { maxResultBytes: 65_536 } },
     });
     runner.poll({ gatewayUrl: started.gateway.url, token: runnerSecret }).catch(() => undefined);
-    const before = await paidSoFar();
+    const before = await balance();
     const payment = await signUpto(await started.offer());
     for (let times = 0; times < 2; times++)
       expect(await started.pay(payment)).toMatchObject({ status: 200, text: String(long) });
-    expect(await paidSoFar()).toBe(before + used);
+    expect(await balance()).toBe(before + used);
     await started.eventsOf();
   });
-
-  test('is not sold while no runner polls for its job', async () => {
-    const silence = `${leasingRunner}
-[[job_policies]]
-service_id = 1
-job_index = 0
-invocation_mode = "public_paid"
-max_runner_silence_secs = 1
-[job_prices.1]
-0 = "1"
-`;
-    const started = await start({ tables: silence });
-    const waiting = started.pay(await signUpto(await started.offer()));
-    await eventually(async () =>
-      expect(await started.gateway.paid.post(place, { body: 'one' })).toMatchObject({
-        status: 503,
-        json: { code: 'upstream_unavailable' },
-      }),
-    );
-    await complete(started, await leaseOne(started.gateway), '0.003 USD');
-    expect((await waiting).status).toBe(200);
-  });
-});
-
-test('a request whose gateway was killed while its runner worked is answered by another gateway from the same call, and charged once', async () => {
-  const database = await createDatabase();
-  const free = `\n[[routes]]\nservice_id = 7\njob_index = 9\npath = "/weather/:city"\nupstream = "http://127.0.0.1:1"\nprice = "1 USD"\n`;
-  const routes = `${soldJob(`${metered}\ntimeout_ms = 3_000`)}${free}${leasingRunner}`;
-  const { program, paid: killed } = await spawnRouteGateway(chain, database, routes);
-  const gateway = await startRouteGateway({ chain, upstream: '', database, routes });
-  const before = await paidSoFar();
-  const payment = header(await signUpto(offerOf(await killed.post(place, { body: 'one' }))));
-  const cut = killed.post(place, { body: 'one', headers: payment }).catch(() => 'cut');
-  const leased = await leaseOne(gateway);
-  program.kill('SIGKILL');
-  expect(await cut).toBe('cut');
-  await complete({ gateway }, leased, '0.003 USD');
-  await eventually(async () =>
-    expect(await gateway.paid.post(place, { body: 'one', headers: payment })).toMatchObject({
-      status: 200,
-      text: 'done',
-    }),
-  );
-  expect((await paidSoFar()) - before).toBe(used);
-  const types = await eventTypes(gateway);
-  expect(types).toContain('upstream_repeated');
-  expect(types.filter((type) => type === 'call_triggered' || type === 'payment_settled')).toEqual([
-    'call_triggered',
-    'payment_settled',
-  ]);
 });

@@ -1,5 +1,3 @@
-import { createFailureRuns } from '../../../../src/calls/use-cases/failure-runs.ts';
-import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sha256 } from '../../../../src/base/values/sha256.ts';
 import { firingKey } from '../../../../src/base/values/triggers/trigger.ts';
@@ -11,21 +9,15 @@ import { triggerKinds } from '../../../../src/base/values/triggers/trigger.ts';
 import { listDeadCalls } from '../../../../src/calls/store/calls.ts';
 import { listRefundsDue } from '../../../../src/payments/store/refunds.ts';
 import { readCounters } from '../../../../src/ledger/store/counters.ts';
-import { writerRole } from '../../../../src/ledger/store/database.ts';
-import { openLane } from '../../../../src/ledger/store/lane.ts';
-import { readLedgerId } from '../../../../src/ledger/store/secrets.ts';
 import { readStream } from '../../../../src/ledger/store/streams.ts';
-import {
-  triggerCall,
-  type TriggerContext,
-  type TriggerOrder,
-} from '../../../../src/jobs/use-cases/triggers/trigger-call.ts';
-import { createDatabase, type TestDatabase } from '../../../support/database.ts';
+import { triggerCall, type TriggerOrder } from '../../../../src/jobs/use-cases/triggers/trigger-call.ts';
+import { createDatabase } from '../../../support/database.ts';
 import { useChain } from '../../../support/devnet.ts';
-import { runnerSecret, testConfig, startTestGateway } from '../../../support/gateway.ts';
+import { runnerSecret, startTestGateway } from '../../../support/gateway.ts';
 import { expectSound } from '../../../support/invariants.ts';
 import { payFor } from '../../../support/payer.ts';
 import { startTestRunner } from '../../../support/runner.ts';
+import { triggerProcess } from '../../../support/trigger-process.ts';
 import { eventually } from '../../../support/wait.ts';
 
 const chain = useChain();
@@ -39,31 +31,12 @@ const order: TriggerOrder = {
   contentType: 'text/plain',
 };
 
-/** What a trigger in its own process has. */
-async function processOn(database: TestDatabase, limits = ''): Promise<TriggerContext> {
-  const config = await testConfig({ database, chain, runnerUrl: 'http://127.0.0.1:1/', tables: limits });
-  const lane = openLane({ url: database.url, role: writerRole, flushers: 1 });
-  onTestFinished(() => lane.close(1_000));
-  await lane.refresh();
-  return {
-    config,
-    lane,
-    pool: database.pool,
-    db: database.db,
-    log: pino({ level: 'silent' }),
-    failureRuns: createFailureRuns(),
-    onCallReleased() {},
-    tooLate: () => false,
-    quoteRealm: { ledgerId: await readLedgerId(database.db) },
-  };
-}
-
 describe('the call of a trigger', () => {
   test('is recorded in one append, delivered with its origin, and no sale', async () => {
     const database = await createDatabase();
     const runner = await startTestRunner(() => ({ status: 200, body: 'done' }));
     await startTestGateway({ database, chain, runnerUrl: runner.url, constants });
-    const context = await processOn(database);
+    const context = await triggerProcess(chain, database);
     const made = await triggerCall(context, order);
     const key = firingKey(context.quoteRealm.ledgerId, order, sha256('go'));
     expect(made).toEqual({ kind: 'triggered', callId: expect.any(Number) as number, idempotencyKey: key });
@@ -94,7 +67,7 @@ describe('the call of a trigger', () => {
 
   test('is made once by a hundred simultaneous processes and attempts, and each gets the same call', async () => {
     const database = await createDatabase();
-    const contexts = await Promise.all([1, 2, 3, 4].map(() => processOn(database)));
+    const contexts = await Promise.all([1, 2, 3, 4].map(() => triggerProcess(chain, database)));
     const made = await Promise.all(
       Array.from({ length: 100 }, (_, n) => triggerCall(contexts[n % 4] ?? contexts[0]!, order)),
     );
@@ -107,7 +80,7 @@ describe('the call of a trigger', () => {
 
   test('is refused for the same id with another body, and made for the same id of another trigger', async () => {
     const database = await createDatabase();
-    const context = await processOn(database);
+    const context = await triggerProcess(chain, database);
     await triggerCall(context, order);
     expect(await triggerCall(context, { ...order, body: Buffer.from('stop') })).toEqual({ kind: 'conflict' });
     const others = [{ name: 'hourly' }, { kind: 'webhook' }, { id: '2026-11-24T00:00:00Z' }] as const;
@@ -120,7 +93,7 @@ describe('the call of a trigger', () => {
     const database = await createDatabase();
     const runner = await startTestRunner(() => ({ status: 403, body: 'not wired for calls by cron' }));
     await startTestGateway({ database, chain, runnerUrl: runner.url, constants });
-    const context = await processOn(database);
+    const context = await triggerProcess(chain, database);
     const made = await triggerCall(context, order);
     const callId = 'callId' in made ? made.callId : 0;
     const dead = () =>
@@ -161,7 +134,7 @@ describe('the call of a trigger', () => {
       const polled =
         mode === 'lease' ? runner.poll({ gatewayUrl: gateway.url, token: runnerSecret }) : undefined;
       polled?.catch(() => undefined);
-      const context = await processOn(database);
+      const context = await triggerProcess(chain, database);
       for (const kind of triggerKinds)
         expect(await triggerCall(context, { ...order, kind })).toMatchObject({ kind: 'triggered' });
       const paid = await payFor(gateway, '/x402/jobs/1/0', 'paid');
@@ -200,7 +173,7 @@ describe('the call of a trigger', () => {
       tables: limits,
       constants: { delivery: { backoffBaseMs: 1_800_000 } },
     });
-    const context = await processOn(database, limits);
+    const context = await triggerProcess(chain, database, limits);
     for (const id of ['a', 'b'])
       expect(await triggerCall(context, { ...order, id })).toMatchObject({ kind: 'triggered' });
     expect(await triggerCall(context, { ...order, id: 'c' })).toEqual({
