@@ -1,6 +1,6 @@
 /**
  * `npm run bench` compares Tollbook with the official x402 middlewares, alone and in front of an HTTP API, and with Portkey's gateway,
- * measures the log, and prints a Markdown table of each; `-- --only payments`, `slow-facilitator`, `routes`, `chat`, `log`, `attack`, `bytes` or
+ * measures the log, and prints a Markdown table of each; `-- --only payments`, `slow-facilitator`, `routes`, `upto`, `chat`, `log`, `attack`, `bytes` or
  * `flood` one of them; `-- --quick` takes half a minute each, `routes` two; `-- --profile` writes CPU profiles of Tollbook alone instead;
  * `-- --having TEXT` measures the scenarios whose title has the text; `-- --only routes --before DIR` another checkout, with the same migrations, in the same rounds. Everything it starts it ends.
  */
@@ -16,6 +16,7 @@ import { floodPart } from './flood-part.ts';
 import { logPart } from './log-part.ts';
 import { paymentPart, slowFacilitatorPart } from './payment-part.ts';
 import { routesPart } from './routes/part.ts';
+import { uptoPart } from './upto/part.ts';
 
 const { values: flags } = parseArgs({
   options: {
@@ -30,6 +31,7 @@ const parts = {
   payments: paymentPart,
   'slow-facilitator': slowFacilitatorPart,
   routes: routesPart,
+  upto: uptoPart,
   chat: chatPart,
   log: logPart,
   attack: attackPart,

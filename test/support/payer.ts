@@ -44,7 +44,10 @@ export const authorizationTypes = {
   ],
 } as const;
 
-export const payer = privateKeyToAccount(devnetKeys.payer);
+/** An account that signs payments. */
+export const accountOf = (key: Hex) => privateKeyToAccount(key);
+
+export const payer = accountOf(devnetKeys.payer);
 
 export function offerOf(answer: Answer): Offer {
   const required = answer.headers.get('payment-required');
