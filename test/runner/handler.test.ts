@@ -6,6 +6,7 @@ import {
   job,
   type JobCall,
   Refuse,
+  priced,
   type Result,
   RetryLater,
   type RunnerError,
@@ -101,6 +102,21 @@ describe('a handler', () => {
     expect(errorOf(await push())).toEqual([500, 'handler_failed']);
     expect(errors).toMatchObject([{ code: 'handler_failed', cause: expect.any(TypeError) as TypeError }]);
   });
+
+  test.each<[string, Result, number, string]>([
+    ['a value', { words: 2 }, 200, '{"words":2}'],
+    ['nothing', undefined, 204, ''],
+  ])('that says what %s costs answers with the price in a header', async (_name, result, status, text) => {
+    const answer = await runnerFor(() => priced(result, '0.006 USD')).push();
+    expect([answer.status, textOf(answer), answer.headers['x-price']]).toEqual([status, text, '0.006 USD']);
+  });
+
+  test.each(['', '-1 USD', 'NaN', '1e3', '0.006USD', '0.5', '1 EUR', '01 USD'])(
+    'cannot say that its result costs %j',
+    (price) => {
+      expect(() => priced('x', price)).toThrow('is no price');
+    },
+  );
 
   test('that returns too large a result makes its call a dead letter, because a retry would have the same result', async () => {
     const { push, errors } = runnerFor(() => 'x'.repeat(1_001), { maxResultBytes: 1_000 });
