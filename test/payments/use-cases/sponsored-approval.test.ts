@@ -1,6 +1,6 @@
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { x402Client } from '@x402/fetch';
-import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
+import { generatePrivateKey } from 'viem/accounts';
 import { expect, test } from 'vitest';
 import { payForOneJob } from '../../../src/devnet/client.ts';
 import { plainToken } from '../../../src/devnet/contracts.ts';
@@ -11,7 +11,7 @@ import { useChain } from '../../support/devnet.ts';
 import { payTo } from '../../support/gateway.ts';
 import { expectIndependent, verifyIndependently } from '../../support/independent.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
-import { offerOf, type Payment } from '../../support/payer.ts';
+import { accountOf, offerOf, type Payment } from '../../support/payer.ts';
 import { exportSealed } from '../../support/reconcile.ts';
 import { behindProxy, job, pay, price, reaches, receiptOf } from './settlement-support.ts';
 
@@ -35,7 +35,7 @@ async function start(way: GasSponsoringKey = 'eip2612GasSponsoring') {
   const only = { change: (answer: Record<string, unknown>) => ({ ...answer, extensions: [way] }) };
   const behind = await behindProxy(chain, { change: withPlainToken, faults: { supported: only } });
   const privateKey = generatePrivateKey();
-  const account = privateKeyToAccount(privateKey);
+  const account = accountOf(privateKey);
   await chain.mint(account.address, price, token);
   return { ...behind, privateKey, account };
 }
