@@ -173,6 +173,9 @@ function bodyOf(
   return results && readWhole({ results, log }, { callId, leaseId }, stored);
 }
 
+/** One of this many looks at an unchanged call tries to give it up. */
+const looksATry = 10;
+
 /** Why a call is given up that no request waits for. */
 export const unawaited = { why: 'the request of its route does not wait for it', operator: 'route' };
 
@@ -184,12 +187,17 @@ async function giveUp(context: RunnerPorts, call: MadeCall, payer: Address): Pro
   const forever = new AbortController().signal;
   changePlaces(context, payer, 1);
   try {
-    do {
+    let tried = -1;
+    for (let looks = 0; looks === 0 || !context.stopping(); looks++) {
       const { version } = await readCall(context, call);
-      const { kind } = await discardCall(context, call.callId, unawaited);
-      if (kind !== 'with_runner') return;
+      // an expired lease appends nothing
+      if (version !== tried || looks % looksATry === 0) {
+        tried = version;
+        const { kind } = await discardCall(context, call.callId, unawaited);
+        if (kind !== 'with_runner') return;
+      }
       await grown(context, call, version, forever);
-    } while (!context.stopping());
+    }
   } catch (error) {
     context.log.warn(
       { call_id: call.callId, error: textOf(error) },
