@@ -1,5 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { pause } from '../../src/base/runtime/pause.ts';
 import { browserOf, signInOperator } from '../support/console.ts';
+import type { TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { echo, startJobsSite } from '../support/jobs-site.ts';
@@ -32,9 +34,17 @@ function isUsed(gateway: TestGateway, operator: Headers): Promise<void> {
   );
 }
 
-async function setDelay(replica: TestServer, delay: string): Promise<void> {
+/** Resolves once it is in force: a transaction that has committed since then is not there yet. */
+async function setDelay({ pool }: TestDatabase, replica: TestServer, delay: string): Promise<void> {
   await replica.ask(`alter system set recovery_min_apply_delay = '${delay}'`);
   await replica.ask('select pg_reload_conf()');
+  await eventually(async () => {
+    await pool.query('select pg_current_xact_id()');
+    const { rows } = await pool.query<{ lsn: string }>('select pg_current_wal_insert_lsn()::text as lsn');
+    await pause(200);
+    const isBehind = `pg_last_wal_replay_lsn() < '${rows[0]?.lsn}'`;
+    expect(await replica.ask(`select ${isBehind} as behind`)).toMatchObject([{ behind: true }]);
+  });
 }
 
 test('with a replica 30 s behind no client sees its own payment go back in time, whichever gateway answers, and what is older says of which event it is', async () => {
@@ -56,7 +66,7 @@ test('with a replica 30 s behind no client sees its own payment go back in time,
   const early = await paid(one);
   const fresh = await other.get(early.path, early.bearer);
   expect([fresh.status, fresh.json.state]).toEqual([200, 'enqueued']);
-  await setDelay(replica, '30s');
+  await setDelay(database, replica, '30s');
 
   const { path, bearer } = await paid(one);
   let isOver = false;
