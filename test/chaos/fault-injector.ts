@@ -1,4 +1,4 @@
-import { drawFault, type Fault, type Place } from './faults.ts';
+import { drawFault, type Fault, type FaultKind, type Place } from './faults.ts';
 import type { Random } from './random.ts';
 import type { Schedule, Strike } from './schedule.ts';
 import type { Step } from './steps.ts';
@@ -6,8 +6,8 @@ import { pause } from './until.ts';
 
 /** Decides the faults of one run. After `end()` there are no further faults, and delayed messages continue. */
 export interface FaultInjector {
-  /** The fault of the next operation at a place. */
-  draw(place: Place): Fault;
+  /** The fault of the next operation at a place; after `end()` only if it is one of the `lasting` kinds, which keep nothing from ending. */
+  draw(place: Place, lasting?: readonly FaultKind[]): Fault;
   /** The number of operations at a place so far. */
   drawn(place: Place): number;
   /** The strike that is scheduled for this occurrence of a step. */
@@ -58,10 +58,12 @@ export function createFaultInjector(
   };
 
   return {
-    draw(place) {
-      if (over.signal.aborted) return noFault;
+    draw(place, lasting = []) {
+      if (over.signal.aborted && lasting.length === 0) return noFault;
       operations.set(place, (operations.get(place) ?? 0) + 1);
-      return isSiege ? noFault : drawFault(randomOf(place), place);
+      if (isSiege) return noFault;
+      const fault = drawFault(randomOf(place), place);
+      return over.signal.aborted && !lasting.includes(fault.kind) ? noFault : fault;
     },
     drawn: (place) => operations.get(place) ?? 0,
     takeStrike(step) {

@@ -123,9 +123,9 @@ export function startFacilitatorProxy(
       faults.count(`${place}: planned answer`, nonce.slice(0, 10));
       return planned;
     }
-    const drawn = faults.draw(place);
+    const drawn = faults.draw(place, moves);
     const changed = movingOtherwise(drawn.kind, exchange.body);
-    const isMove = drawn.kind === 'move_more' || drawn.kind === 'move_less';
+    const isMove = moves.some((move) => move === drawn.kind);
     const fault: Fault = isMove && !changed ? { kind: 'none', ms: 0 } : drawn;
     const lied = await lie(fault.kind, call, changed, forward);
     if (fault.kind !== 'none') faults.count(`${place}: ${fault.kind}`, nonce.slice(0, 10));
@@ -151,6 +151,9 @@ export function startFacilitatorProxy(
     },
   );
 }
+
+/** What is answered late, as most payments by upto are, is settled when there are no other faults any more. */
+const moves = ['move_more', 'move_less'] as const;
 
 /** A request to settle another amount of a payment by upto than the gateway says; undefined where there is no other. */
 function movingOtherwise(kind: Fault['kind'], body: Buffer): Buffer | undefined {
