@@ -132,8 +132,8 @@ test('a page of the console that a replica shows says how old it is, and an oper
   const older = await browser.get(path);
   expect(older.text).toMatch(/This page shows the ledger up to event/);
   expect(asOf(older)).toBeGreaterThan(0);
-  const pause = formsIn(older.text).find(({ action }) => action.endsWith('/pause'));
-  await sendForm(browser, path, {}, { action: pause?.action ?? '' });
+  const pausing = formsIn(older.text).find(({ action }) => action.endsWith('/pause'));
+  await sendForm(browser, path, {}, { action: pausing?.action ?? '' });
   const after = await browser.get(path);
   expect(after.text).not.toMatch(/This page shows the ledger up to event/);
   expect(after.text).toMatch(/paused/i);
