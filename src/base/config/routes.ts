@@ -7,7 +7,7 @@ import type { Path, Report } from './mistakes.ts';
 import type { Constants } from './constants.ts';
 import type { Reading } from './reading.ts';
 import type { RootTable } from './root.ts';
-import { checkUnserved } from './runners.ts';
+import { checkUnserved, createHindrances } from './runners.ts';
 import { rotatingSecret } from './secret-source.ts';
 import { ownSecretChars, readRotatingSecret } from './secrets.ts';
 import { type ConfigOf, isTable, readTable, readTables, readValue, reloadable, type Table } from './table.ts';
@@ -230,6 +230,16 @@ function checkJob(
     report.mistake([...at, 'token'], "would be ignored: calls are signed with the token of the job's runner");
 }
 
+/** The routes whose answers runners make, each with the job of its runner. */
+export function runnerRoutes(
+  routes: RoutesConfig | undefined,
+): readonly { readonly route: RouteConfig; readonly job: JobId }[] {
+  return [...(routes?.all.values() ?? [])].flatMap((route) => {
+    const job = jobOfUpstream(route.upstream);
+    return job ? { route, job } : [];
+  });
+}
+
 /** The jobs that routes sell: only a runner executes them, and only a payment gives credit. */
 export function checkRunnerJobs(
   root: RootTable,
@@ -238,15 +248,13 @@ export function checkRunnerJobs(
   runners: readonly { readonly services: readonly number[] }[],
   report: Report,
 ): void {
-  const selling = new Set(topUps.map(jobKey));
-  const served = new Set(runners.flatMap(({ services }) => services));
-  for (const route of routes?.all.values() ?? []) {
-    const job = jobOfUpstream(route.upstream);
-    if (!job) continue;
+  const hindranceOf = createHindrances(topUps, runners);
+  for (const { route, job } of runnerRoutes(routes)) {
     const at = [...placeOfRoute(root, route), 'upstream'];
-    if (selling.has(jobKey(job)))
+    const hindrance = hindranceOf(job);
+    if (hindrance === 'sells_credit')
       report.mistake(at, `job ${jobKey(job)} sells credit: no runner executes it`);
-    else if (!served.has(job.serviceId))
+    if (hindrance === 'unserved')
       report.mistake(at, `no runner serves service ${job.serviceId}: nothing would answer`);
   }
 }

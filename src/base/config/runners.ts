@@ -1,5 +1,6 @@
 import type { RotatingSecret } from '../values/rotating-secret.ts';
 import { z } from 'zod';
+import { type JobId, jobKey } from '../values/job.ts';
 import type { Path, Report } from './mistakes.ts';
 import type { Reading } from './reading.ts';
 import { rotatingSecret } from './secret-source.ts';
@@ -95,4 +96,17 @@ export function checkUnserved(at: Path, service: number | undefined, raw: unknow
       `runners[${index}] serves service ${service} and would take these calls`,
     );
   }
+}
+
+/** What hinders a runner from executing calls of a job that no payment of that job makes; undefined where nothing does. */
+export function createHindrances(
+  topUps: readonly JobId[],
+  runners: readonly { readonly services: readonly number[] }[],
+): (job: JobId) => 'sells_credit' | 'unserved' | undefined {
+  const selling = new Set(topUps.map(jobKey));
+  const served = new Set(runners.flatMap(({ services }) => services));
+  return (job) => {
+    if (selling.has(jobKey(job))) return 'sells_credit';
+    return served.has(job.serviceId) ? undefined : 'unserved';
+  };
 }

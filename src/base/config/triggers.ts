@@ -9,7 +9,7 @@ import type { Constants } from './constants.ts';
 import type { Path, Report } from './mistakes.ts';
 import { rpcUrlOf } from './networks.ts';
 import type { Reading } from './reading.ts';
-import type { RunnerConfig } from './runners.ts';
+import { createHindrances, type RunnerConfig } from './runners.ts';
 import { rotatingSecret } from './secret-source.ts';
 import { readRotatingSecret } from './secrets.ts';
 import { type ConfigOf, isTable, readTable, readValue, type Shape } from './table.ts';
@@ -213,12 +213,12 @@ export function checkTriggerJobs(
   runners: readonly RunnerConfig[],
   report: Report,
 ): void {
-  const selling = new Set(topUps.map(jobKey));
-  const served = new Set(runners.flatMap(({ services }) => services));
+  const hindranceOf = createHindrances(topUps, runners);
   for (const [index, trigger] of triggers.entries()) {
-    if (selling.has(jobKey(trigger)))
+    const hindrance = hindranceOf(trigger);
+    if (hindrance === 'sells_credit')
       report.mistake(['triggers', index], `job ${jobKey(trigger)} sells credit: only a payment can call it`);
-    else if (!served.has(trigger.serviceId))
+    if (hindrance === 'unserved')
       report.warning(
         ['triggers', index],
         `no runner serves service ${trigger.serviceId}: the calls of "${trigger.name}" wait until one does`,

@@ -1,4 +1,4 @@
-import { jobOfUpstream } from '../../base/config/urls.ts';
+import { runnerRoutes } from '../../base/config/routes.ts';
 import {
   findUnawaitedCalls,
   takeUnrepeatedCalls,
@@ -43,9 +43,7 @@ export function startUnawaitedEnder(current: () => RouteEndPorts): Loop {
 }
 
 async function endUnawaited(context: RouteEndPorts): Promise<boolean> {
-  const jobs = [...(context.settings.routes?.all.values() ?? [])].flatMap(
-    ({ upstream }) => jobOfUpstream(upstream) ?? [],
-  );
+  const jobs = runnerRoutes(context.settings.routes).map(({ job }) => job);
   if (jobs.length === 0) return false;
   const calls = await findUnawaitedCalls(context.db, jobs, atOnce);
   const ended = await Promise.all(calls.map((callId) => discardCall(context, callId, unawaited)));

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { JobsConfig } from '../../../base/config/config.ts';
-import { jobOfUpstream } from '../../../base/config/urls.ts';
+import { runnerRoutes } from '../../../base/config/routes.ts';
 import type { PromiseTracker } from '../../../base/runtime/promise-tracker.ts';
 import type { Address } from '../../../base/values/primitives.ts';
 import { pause } from '../../../base/runtime/pause.ts';
@@ -65,10 +65,10 @@ export function createRunnerUpstreams(
   { routes }: Pick<JobsConfig, 'routes'>,
   current: () => RunnerPorts,
 ): Record<string, Upstream> {
-  const sold = [...(routes?.all.values() ?? [])].flatMap(({ upstream }): [string, Upstream][] => {
-    const job = jobOfUpstream(upstream);
-    return job ? [[upstream, createRunnerUpstream(job, current)]] : [];
-  });
+  const sold = runnerRoutes(routes).map(({ route, job }): [string, Upstream] => [
+    route.upstream,
+    createRunnerUpstream(job, current),
+  ]);
   return Object.fromEntries(sold);
 }
 
