@@ -101,3 +101,20 @@ export function createStreamWatch({ pool, db }: Pick<Ledger, 'pool' | 'db'>, isS
     turns: createConcurrencyLimit(readsAtOnce),
   };
 }
+
+/**
+ * The same as `grown()`, at most for `ms`, after which nothing waits any longer. A process that shuts down is not informed of growth: `ms` pass
+ * there.
+ */
+export async function grownWithin(
+  { streams: { grown }, stopping }: { readonly streams: StreamWatch; readonly stopping: () => boolean },
+  seen: Seen,
+  over: AbortSignal,
+  ms: number,
+): Promise<void> {
+  const ended = new AbortController();
+  const either = AbortSignal.any([over, ended.signal]);
+  const waited = pause(ms, either);
+  await (stopping() ? waited : Promise.race([grown(seen, either), waited]));
+  ended.abort();
+}

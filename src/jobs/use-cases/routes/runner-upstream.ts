@@ -12,7 +12,7 @@ import { type CallResult, readResult } from '../../../calls/store/calls.ts';
 import type { ResultStore } from '../../../calls/peers/results/result-store.ts';
 import { discardCall } from '../../../calls/use-cases/discard-call.ts';
 import { readWhole } from '../../../calls/use-cases/large-result.ts';
-import type { StreamWatch } from '../../../calls/use-cases/stream-watch.ts';
+import { grownWithin, type StreamWatch } from '../../../calls/use-cases/stream-watch.ts';
 import type { EventData, RecordedEvent } from '../../../ledger/rules/event.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import {
@@ -125,22 +125,9 @@ function lastOf(events: readonly RecordedEvent[]): End {
   return end;
 }
 
-/** Until the call's stream has grown, in this process or another. */
-async function grown(
-  { streams, stopping }: RunnerPorts,
-  { idempotencyKey }: MadeCall,
-  version: number,
-  over: AbortSignal,
-): Promise<void> {
-  // what has not grown until the next look is not waited for any longer
-  const ended = new AbortController();
-  const either = AbortSignal.any([over, ended.signal]);
-  const looked = pause(lookAgainMs, either);
-  // a process that shuts down is told of nothing
-  if (stopping()) await looked;
-  else
-    await Promise.race([streams.grown({ stream: triggeredStream(idempotencyKey), version }, either), looked]);
-  ended.abort();
+/** Until the call's stream has grown, in this process or another, or it is to be looked at again. */
+function grown(context: RunnerPorts, { idempotencyKey }: MadeCall, version: number, over: AbortSignal) {
+  return grownWithin(context, { stream: triggeredStream(idempotencyKey), version }, over, lookAgainMs);
 }
 
 /** A result as the ledger has it, with what it costs. */

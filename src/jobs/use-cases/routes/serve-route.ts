@@ -1,4 +1,4 @@
-import { pause } from '../../../base/runtime/pause.ts';
+import { grownWithin } from '../../../calls/use-cases/stream-watch.ts';
 import { leaseRouteCall, type RouteLease } from '../../../calls/store/route-calls.ts';
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
@@ -40,7 +40,7 @@ export async function serveRoute(
     if (deadline.aborted || context.stopping()) return { kind: 'refused', code: 'answer_under_way' };
     const version = events.at(-1)?.version ?? 0;
     // an expired lease appends nothing
-    await Promise.race([context.streams.grown({ stream: digest, version }, deadline), pause(lookAgainMs)]);
+    await grownWithin(context, { stream: digest, version }, deadline, lookAgainMs);
   }
 }
 
