@@ -1,3 +1,4 @@
+import { readAnswerPrice } from '../base/values/answer-price.ts';
 import { ResultTooLarge } from './errors.ts';
 
 /** Bytes with a content type of the author's choice. */
@@ -21,8 +22,6 @@ export interface EncodedResult {
   readonly body: Buffer;
 }
 
-const priceForm = /^(?:0|[1-9]\d{0,38})(?:\.\d{1,18} USD| USD)?$/;
-
 /** A result with what it costs. */
 class PricedResult {
   readonly result: Result;
@@ -40,7 +39,7 @@ class PricedResult {
  * @throws TypeError for any other text
  */
 export function priced(result: Result, price: string): Result {
-  if (!priceForm.test(price)) throw new TypeError(`"${price}" is no price, such as "0.006 USD", or wei`);
+  if (!readAnswerPrice(price)) throw new TypeError(`"${price}" is no price, such as "0.006 USD", or wei`);
   return new PricedResult(result, price);
 }
 

@@ -1,3 +1,4 @@
+import { readAnswerPrice } from '../../base/values/answer-price.ts';
 import type { JobPrice } from '../../base/values/amount.ts';
 
 /** Why an answer does not say a price that can be charged, for programs. */
@@ -7,8 +8,6 @@ export type UnusablePrice =
   | 'price_malformed'
   | 'price_in_another_unit'
   | 'price_above_offer';
-
-const forms = /^(?<whole>0|[1-9]\d{0,38})(?:\.(?<fraction>\d{1,18}))?(?<usd> USD)?$/;
 
 /**
  * How many atoms of a payment an answer has used: the same share of the signed amount as its price is of the quoted one, rounded up. 0 if
@@ -23,10 +22,9 @@ export function usedAtoms(
   const [text, another] = values;
   if (text === undefined) return 'price_missing';
   if (another !== undefined) return 'price_repeated';
-  const { whole, fraction, usd } = forms.exec(text)?.groups ?? {};
-  if (whole === undefined || (usd === undefined && fraction !== undefined)) return 'price_malformed';
-  if ((usd !== undefined) !== quoted.inUsd) return 'price_in_another_unit';
-  const price = BigInt(usd === undefined ? whole : `${whole}${(fraction ?? '').padEnd(18, '0')}`);
-  if (price > quoted.wei) return 'price_above_offer';
-  return (signedAtoms * price + quoted.wei - 1n) / quoted.wei;
+  const price = readAnswerPrice(text);
+  if (!price) return 'price_malformed';
+  if (price.inUsd !== quoted.inUsd) return 'price_in_another_unit';
+  if (price.wei > quoted.wei) return 'price_above_offer';
+  return (signedAtoms * price.wei + quoted.wei - 1n) / quoted.wei;
 }
