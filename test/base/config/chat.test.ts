@@ -1,18 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bare, mistakesIn, parse, wrongs } from './support.ts';
-
-const upstream = `[[upstreams]]
-name = "local"
-base_url = "http://127.0.0.1:8415/v1/"
-`;
-
-const free = `[[models]]
-name = "free"
-upstreams = ["local"]
-free_tier = true
-context_length = 8192
-max_output_tokens = 1024
-`;
+import { bare, freeModel as free, localUpstream as upstream, mistakesIn, parse, wrongs } from './support.ts';
 
 const paid = `[[models]]
 name = "vendor/paid:1"

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { flowOf } from '../../../src/base/config/routes.ts';
 import { isPlainTarget, patternFault } from '../../../src/base/values/route-pattern.ts';
 import { priceIn } from '../../../src/base/values/amount.ts';
-import { minimal, mistakesIn, networks, parse, runner, wrongs } from './support.ts';
+import { freeModel, localUpstream, minimal, mistakesIn, networks, parse, runner, wrongs } from './support.ts';
 
 const variables = {
   RUNNER_TOKEN: 'a-runner-token-of-enough-characters',
@@ -13,19 +13,7 @@ const route = (index: number, more: string) =>
   `[[routes]]\nservice_id = 7\njob_index = ${index}\nupstream = "http://127.0.0.1:3000"\nprice = "0.01 USD"\n${more}\n`;
 const weather = route(0, 'path = "/weather/:city"');
 
-const chatIn = (currency: string) => `[chat]
-currency = "${currency}"
-[[upstreams]]
-name = "local"
-base_url = "http://127.0.0.1:8415/v1/"
-[[models]]
-name = "free"
-upstreams = ["local"]
-free_tier = true
-context_length = 8192
-max_output_tokens = 1024
-`;
-
+const chatIn = (currency: string) => `[chat]\ncurrency = "${currency}"\n${localUpstream}${freeModel}`;
 const metered = (more = '') => `${listener()}${route(0, `path = "/a"\ncharge_header = "x-price"\n${more}`)}`;
 const lineOf = (text: string, key: string) => text.split('\n').findIndex((line) => line.startsWith(key)) + 1;
 

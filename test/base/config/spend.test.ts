@@ -1,19 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { networks, parse, wrongs } from './support.ts';
+import { freeModel, localUpstream, networks, parse, wrongs } from './support.ts';
 
 const key = `0x${'17'.repeat(32)}`;
 const address = (digits: string) => `0x${digits.repeat(20)}`;
-const models = `[[upstreams]]
-name = "local"
-base_url = "http://127.0.0.1:8415/v1/"
-
-[[models]]
-name = "free"
-upstreams = ["local"]
-free_tier = true
-context_length = 8192
-max_output_tokens = 1024
-`;
+const models = `${localUpstream}\n${freeModel}`;
 
 function config(change: Readonly<Record<string, string | undefined>> = {}): string {
   const table: Record<string, string | undefined> = {

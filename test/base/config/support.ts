@@ -85,3 +85,17 @@ export async function mistakesOf(loading: Promise<LoadedConfig>): Promise<string
 export async function wrongs(text: string, files: Files = {}, variables: Files = env): Promise<string[]> {
   return (await mistakesIn(text, files, variables)).map((mistake) => mistake.replace(/^\S+ /, ''));
 }
+
+/** A model's server, and a model of it that costs nothing. */
+export const localUpstream = `[[upstreams]]
+name = "local"
+base_url = "http://127.0.0.1:8415/v1/"
+`;
+
+export const freeModel = `[[models]]
+name = "free"
+upstreams = ["local"]
+free_tier = true
+context_length = 8192
+max_output_tokens = 1024
+`;

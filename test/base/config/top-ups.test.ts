@@ -1,22 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { minimal, networks, parse, runner, wrongs } from './support.ts';
+import { freeModel, localUpstream, minimal, networks, parse, runner, wrongs } from './support.ts';
 
 const variables = {
   RUNNER_TOKEN: 'a-runner-token-of-enough-characters',
   SECRET: 'a-secret-of-thirty-two-characters',
 };
 const identity = '[identity]\nsecret = "env:SECRET"\n';
-const models = `[[upstreams]]
-name = "local"
-base_url = "http://127.0.0.1:8415/v1/"
-
-[[models]]
-name = "free"
-upstreams = ["local"]
-free_tier = true
-context_length = 8192
-max_output_tokens = 1024
-`;
+const models = `${localUpstream}\n${freeModel}`;
 const both = 'features = ["x402", "chat"]';
 const policy = (mode: string, more = '') =>
   `[[job_policies]]\nservice_id = 9\njob_index = 0\ninvocation_mode = "${mode}"\n${more}`;

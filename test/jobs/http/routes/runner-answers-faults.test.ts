@@ -1,10 +1,7 @@
-import { beforeAll, describe, expect, test } from 'vitest';
-import { devnetKeys } from '../../../../src/devnet/accounts.ts';
-import { approvePermit2 } from '../../../../src/devnet/token.ts';
+import { describe, expect, test } from 'vitest';
 import { pause } from '../../../../src/base/runtime/pause.ts';
 import { landPayment } from '../../../support/onchain.ts';
 import { createDatabase } from '../../../support/database.ts';
-import { useChain } from '../../../support/devnet.ts';
 import { asRunner, failCall, type Leased, leaseOne, leasingRunner } from '../../../support/leases.ts';
 import { header, offerOf, signOffer } from '../../../support/payer.ts';
 import { signUpto } from '../../../support/upto.ts';
@@ -16,17 +13,13 @@ import {
   complete,
   givenUpBy,
   metered,
-  paidSoFar,
   place,
   soldJob,
-  startRunnerRoute,
+  useRunnerRoutes,
   used,
 } from './runner-answers-support.ts';
 
-const chain = useChain();
-beforeAll(() => approvePermit2(chain.chain, chain.token, devnetKeys.payer));
-const start = (options?: Parameters<typeof startRunnerRoute>[1]) => startRunnerRoute(chain, options);
-const balance = () => paidSoFar(chain);
+const { chain, start, balance } = useRunnerRoutes();
 
 describe('a route whose answer a runner makes', () => {
   test('gives a client that left its answer by the same payment, and charges it once', async () => {

@@ -1,6 +1,9 @@
+import { beforeAll } from 'vitest';
+import { devnetKeys } from '../../../../src/devnet/accounts.ts';
+import { approvePermit2 } from '../../../../src/devnet/token.ts';
 import type { ConstantChanges } from '../../../../src/base/config/constants.ts';
 import type { TestDatabase } from '../../../support/database.ts';
-import type { TestChain } from '../../../support/devnet.ts';
+import { type TestChain, useChain } from '../../../support/devnet.ts';
 import { payTo } from '../../../support/gateway.ts';
 import { expectSoundLedger } from '../../../support/invariants.ts';
 import { asRunner, type Leased, leasingRunner } from '../../../support/leases.ts';
@@ -11,7 +14,6 @@ import { startRouteGateway } from './support.ts';
 export const place = '/transcribe';
 export const used = 3_000n;
 export const metered = 'charge_header = "x-price"';
-export const paidSoFar = (chain: TestChain) => chain.balance(payTo);
 
 export const soldJob = (more = metered) => `
 [[routes]]
@@ -31,7 +33,7 @@ url = "${url}"
 token = "env:RUNNER_TOKEN"
 `;
 
-export async function startRunnerRoute(
+async function startRunnerRoute(
   chain: TestChain,
   {
     more = metered,
@@ -62,7 +64,19 @@ export async function startRunnerRoute(
   return { gateway, database, offer, pay, receiptOf, eventsOf };
 }
 
-export type RunnerRoute = Awaited<ReturnType<typeof startRunnerRoute>>;
+type RunnerRoute = Awaited<ReturnType<typeof startRunnerRoute>>;
+
+/** A chain whose payer has approved Permit2, for all tests of one file, and gateways that sell the job on it. */
+export function useRunnerRoutes() {
+  const chain = useChain();
+  beforeAll(() => approvePermit2(chain.chain, chain.token, devnetKeys.payer));
+  return {
+    chain,
+    start: (options?: Parameters<typeof startRunnerRoute>[1]) => startRunnerRoute(chain, options),
+    /** What was paid so far. */
+    balance: () => chain.balance(payTo),
+  };
+}
 
 /** Who gave the call up that a request has made; undefined while it is open. */
 export async function givenUpBy({ eventsOf }: RunnerRoute): Promise<string | undefined> {

@@ -1,18 +1,13 @@
-import { ExactEvmScheme } from '@x402/evm/exact/client';
-import { UptoEvmScheme } from '@x402/evm/upto/client';
-import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { devnetKeys } from '../../../../src/devnet/accounts.ts';
-import { approvePermit2 } from '../../../../src/devnet/token.ts';
+import { decodePaymentResponseHeader } from '@x402/fetch';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { putResult } from '../../../../src/calls/store/put-result.ts';
 import { writeResultHead } from '../../../../src/base/values/answer-price.ts';
 import { createRunner, job, priced } from '../../../../src/runner/index.ts';
-import { useChain } from '../../../support/devnet.ts';
 import { runnerSecret } from '../../../support/gateway.ts';
 import { expectIndependent, verifyIndependently } from '../../../support/independent.ts';
 import { temporaryFolder } from '../../../support/program.ts';
 import { asRunner, failCall, leaseOne, leasingRunner } from '../../../support/leases.ts';
-import { payer, signOffer } from '../../../support/payer.ts';
+import { signOffer } from '../../../support/payer.ts';
 import { exportSealed } from '../../../support/reconcile.ts';
 import { startTestRunner, type Reaction } from '../../../support/runner.ts';
 import { signUpto } from '../../../support/upto.ts';
@@ -22,28 +17,14 @@ import {
   complete,
   givenUpBy,
   metered,
-  paidSoFar,
   place,
   pushed,
-  startRunnerRoute,
+  useRunnerRoutes,
   used,
 } from './runner-answers-support.ts';
+import { uptoFetch } from './support.ts';
 
-const chain = useChain();
-beforeAll(() => approvePermit2(chain.chain, chain.token, devnetKeys.payer));
-const start = (options?: Parameters<typeof startRunnerRoute>[1]) => startRunnerRoute(chain, options);
-const balance = () => paidSoFar(chain);
-
-const uptoFetch = wrapFetchWithPayment(
-  fetch,
-  x402Client.fromConfig({
-    schemes: [
-      { network: 'eip155:*', client: new ExactEvmScheme(payer) },
-      { network: 'eip155:*', client: new UptoEvmScheme(payer) },
-    ],
-    spendControls: false,
-  }),
-);
+const { start, balance } = useRunnerRoutes();
 
 describe('a route whose answer a runner makes', () => {
   test.each(['poll', 'listen'] as const)(

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { ConstantChanges } from '../../../../src/base/config/constants.ts';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { UptoEvmScheme } from '@x402/evm/upto/client';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { expectSoundLedger } from '../../../support/invariants.ts';
 import { header, offerOf, payer, signOffer } from '../../../support/payer.ts';
@@ -161,6 +162,18 @@ export const paidFetch = wrapFetchWithPayment(
   fetch,
   x402Client.fromConfig({
     schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(payer) }],
+    spendControls: false,
+  }),
+);
+
+/** The same, which also pays what an answer says that it costs. */
+export const uptoFetch = wrapFetchWithPayment(
+  fetch,
+  x402Client.fromConfig({
+    schemes: [
+      { network: 'eip155:*', client: new ExactEvmScheme(payer) },
+      { network: 'eip155:*', client: new UptoEvmScheme(payer) },
+    ],
     spendControls: false,
   }),
 );

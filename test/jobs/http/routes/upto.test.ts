@@ -1,7 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ExactEvmScheme } from '@x402/evm/exact/client';
-import { UptoEvmScheme } from '@x402/evm/upto/client';
-import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { decodePaymentResponseHeader } from '@x402/fetch';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { devnetKeys } from '../../../../src/devnet/accounts.ts';
 import { approvePermit2 } from '../../../../src/devnet/token.ts';
@@ -10,11 +8,11 @@ import { startFacilitatorProxy } from '../../../support/facilitator-proxy.ts';
 import { payTo } from '../../../support/gateway.ts';
 import { expectIndependent, verifyIndependently } from '../../../support/independent.ts';
 import { expectSoundLedger } from '../../../support/invariants.ts';
-import { header, offerOf, payer } from '../../../support/payer.ts';
+import { header, offerOf } from '../../../support/payer.ts';
 import { exportSealed } from '../../../support/reconcile.ts';
 import { moveUpto, signUpto, type UptoOptions, type UptoPayment } from '../../../support/upto.ts';
 import { soon } from '../../../payments/use-cases/settlement-support.ts';
-import { type Answering, eventTypes, startApi, startRouteGateway, weather } from './support.ts';
+import { type Answering, eventTypes, startApi, startRouteGateway, uptoFetch, weather } from './support.ts';
 
 const chain = useChain();
 beforeAll(() => approvePermit2(chain.chain, chain.token, devnetKeys.payer));
@@ -23,17 +21,6 @@ const city = '/weather/paris';
 const most = 10_000n;
 const used = 3_000n;
 const paidSoFar = () => chain.balance(payTo);
-
-const uptoFetch = wrapFetchWithPayment(
-  fetch,
-  x402Client.fromConfig({
-    schemes: [
-      { network: 'eip155:*', client: new ExactEvmScheme(payer) },
-      { network: 'eip155:*', client: new UptoEvmScheme(payer) },
-    ],
-    spendControls: false,
-  }),
-);
 
 /** An API whose answers say this price. */
 const costing =
