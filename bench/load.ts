@@ -5,6 +5,7 @@
 import { connect, type Socket } from 'node:net';
 import { lastEvent, lastWord, path as chatPath, requestBody } from './chat/terms.ts';
 import { firstOffer, newWallet, payFor } from './payments.ts';
+import { type Quantiles, quantiles } from './quantiles.ts';
 import { bodyOf, pathOf, type RouteName } from './routes/terms.ts';
 import { terms } from './terms.ts';
 import { contentOf, headerOf, splitMessages } from './wire.ts';
@@ -44,11 +45,6 @@ export type Order =
       readonly concurrency: number;
     }
   | { readonly op: 'ask_facilitator'; readonly url: string; readonly count: number };
-
-export interface Quantiles {
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-}
 
 /** Latencies up to the last byte of each answer. */
 export interface Sent extends Quantiles {
@@ -111,12 +107,6 @@ async function send(
   }
   const seconds = (performance.now() - startedAt) / 1_000;
   return { seconds, ...quantiles(latencies.lastByteMs), firstEvent: quantiles(latencies.firstEventMs) };
-}
-
-function quantiles(latenciesMs: readonly number[]): Quantiles {
-  const sorted = latenciesMs.toSorted((a, b) => a - b);
-  const quantile = (q: number): number => sorted[Math.floor((sorted.length - 1) * q)] ?? 0;
-  return { p50Ms: quantile(0.5), p99Ms: quantile(0.99) };
 }
 
 function drive(

@@ -96,17 +96,11 @@ export async function measure(
     expectGrowth('answers', booksAfter.answered - booksBefore.answered, route && isPaid ? count : 0);
     const batches = booksAfter.batches - booksBefore.batches;
     const { p50Ms, p99Ms } = route === 'stream' ? sent.firstEvent : sent;
-    const grown = (key: keyof typeof cpuAfter): number => cpuAfter[key] - cpuBefore[key];
-    const cpuUs = (key: keyof typeof cpuAfter): number => (grown(key) * 1e6) / count;
     return {
       perSec: count / sent.seconds,
       p50Ms,
       p99Ms,
-      serverCpuUs: cpuUs('server'),
-      databaseCpuUs: isPeer ? 0 : cpuUs('database'),
-      benchCpuUs: cpuUs('bench'),
-      foreignCores:
-        Math.max(0, grown('machine') - grown('server') - grown('database') - grown('bench')) / sent.seconds,
+      ...costsOf(cpuBefore, cpuAfter, { count, seconds: sent.seconds, hasLedger: !isPeer }),
       batchSize: isPeer ? 0 : (count * (isPaid ? appendsOf(route) : 1)) / batches,
     };
   } catch (error) {
@@ -114,6 +108,29 @@ export async function measure(
       cause: error,
     });
   }
+}
+
+type ProcessorSecs = Readonly<Record<'server' | 'database' | 'bench' | 'machine', number>>;
+
+/** What a run took of the processors, between two readings of the seconds that they have worked. */
+export function costsOf(
+  before: ProcessorSecs,
+  after: ProcessorSecs,
+  {
+    count,
+    seconds,
+    hasLedger,
+  }: { readonly count: number; readonly seconds: number; readonly hasLedger: boolean },
+): Pick<Measurement, 'serverCpuUs' | 'databaseCpuUs' | 'benchCpuUs' | 'foreignCores'> {
+  const grown = (key: keyof ProcessorSecs): number => after[key] - before[key];
+  const cpuUs = (key: keyof ProcessorSecs): number => (grown(key) * 1e6) / count;
+  return {
+    serverCpuUs: cpuUs('server'),
+    databaseCpuUs: hasLedger ? cpuUs('database') : 0,
+    benchCpuUs: cpuUs('bench'),
+    foreignCores:
+      Math.max(0, grown('machine') - grown('server') - grown('database') - grown('bench')) / seconds,
+  };
 }
 
 /** Of a payment. */

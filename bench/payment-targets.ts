@@ -103,7 +103,7 @@ max_timeout_secs = ${terms.maxTimeoutSecs}
 ${limits}
 max_outstanding_calls = 100_000_000
 
-${tokenTables(facilitatorUrl)}
+${tokenTables(`${facilitatorUrl}/rpc`)}
 
 [job_prices.1]
 0 = "${terms.priceWei}"
@@ -117,18 +117,23 @@ token = "file:${quoteKeyFile}"
 `;
 }
 
-/** The token of all benches, on the chain whose RPC is the stub's. */
-export function tokenTables(facilitatorUrl: string): string {
+interface TokenTerms {
+  readonly asset: string;
+  readonly eip712: { readonly name: string; readonly version: string };
+}
+
+/** A token on a chain with this RPC; without another one, that of the stub. */
+export function tokenTables(rpcUrl: string, { asset, eip712 }: TokenTerms = terms): string {
   return `[[networks]]
 id = "${terms.network}"
-rpc_url = "${facilitatorUrl}/rpc"
+rpc_url = "${rpcUrl}"
 
 [[accepted_tokens]]
 network = "${terms.network}"
-asset = "${terms.asset}"
+asset = "${asset}"
 symbol = "${terms.symbol}"
 decimals = ${terms.decimals}
 pay_to = "${terms.payTo}"
-eip712_name = "${terms.eip712.name}"
-eip712_version = "${terms.eip712.version}"`;
+eip712_name = "${eip712.name}"
+eip712_version = "${eip712.version}"`;
 }

@@ -82,7 +82,7 @@ secret = "env:IDENTITY_SECRET"
 [pages]
 [console]
 
-${tokenTables(facilitatorUrl)}
+${tokenTables(`${facilitatorUrl}/rpc`)}
 
 [job_prices.1]
 0 = "${terms.priceWei}"

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { costMicros, parsePrice } from '../../src/base/values/price.ts';
 import { countBatches, countEvents } from '../ledger.ts';
-import type { Quantiles } from '../load.ts';
-import { expectGrowth, order, type Stage } from '../measure.ts';
+import type { Quantiles } from '../quantiles.ts';
+import { costsOf, expectGrowth, order, type Stage } from '../measure.ts';
 import { cpuSecs, machineBusySecs } from '../processes.ts';
 import { price, usage } from './terms.ts';
 
@@ -65,18 +65,12 @@ export async function measureChat(
     expectGrowth('completions', after.asked - before.asked, count);
     expectGrowth('completions in the ledger', after.completed - before.completed, booked);
     expectGrowth('micros', after.usedMicros - before.usedMicros, booked * costEachMicros());
-    const grown = (key: keyof typeof cpuAfter): number => cpuAfter[key] - cpuBefore[key];
-    const cpuUs = (key: keyof typeof cpuAfter): number => (grown(key) * 1e6) / count;
-    const ours = grown('server') + grown('database') + grown('bench');
     return {
       perSec: count / sent.seconds,
       p50Ms: sent.p50Ms,
       p99Ms: sent.p99Ms,
       firstEvent: sent.firstEvent,
-      serverCpuUs: cpuUs('server'),
-      databaseCpuUs: booked > 0 ? cpuUs('database') : 0,
-      benchCpuUs: cpuUs('bench'),
-      foreignCores: Math.max(0, grown('machine') - ours) / secs,
+      ...costsOf(cpuBefore, cpuAfter, { count, seconds: secs, hasLedger: booked > 0 }),
       batchSize: booked > 0 ? (count * appendsEach) / (after.batches - before.batches) : 0,
     };
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { Quantiles } from '../load.ts';
+import type { Quantiles } from '../quantiles.ts';
 import { median, row, ruler, spread, whole } from '../report.ts';
 import type { Findings } from '../rounds.ts';
 import type { ChatMeasurement, ChatScenario, ChatTarget } from './measure.ts';

@@ -2,13 +2,14 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Pool } from 'undici';
 import { freePort } from '../../src/devnet/ports.ts';
-import { balanceOf } from '../../src/devnet/token.ts';
+import { balanceOf, devnetTokens } from '../../src/devnet/token.ts';
 import { accountOf, offerOf, signOffer } from '../../test/support/payer.ts';
 import { signUpto } from '../../test/support/upto.ts';
 import type { Bench } from '../bench.ts';
 import { readSettings, startLedger } from '../ledger.ts';
-import { expectGrowth, type Measurement, type Scenario, type Target } from '../measure.ts';
-import { slow } from '../payment-targets.ts';
+import { costsOf, expectGrowth, type Measurement, type Scenario, type Target } from '../measure.ts';
+import { slow, tokenTables } from '../payment-targets.ts';
+import { quantiles } from '../quantiles.ts';
 import { cpuSecs, machineBusySecs, type Program, startProgram } from '../processes.ts';
 import { circumstancesOf, tableOf } from '../report.ts';
 import { interleave } from '../rounds.ts';
@@ -88,18 +89,7 @@ max_timeout_secs = ${terms.maxTimeoutSecs}
 [limits]
 requests_per_minute = 0
 
-[[networks]]
-id = "${terms.network}"
-rpc_url = "${rpcUrl}"
-
-[[accepted_tokens]]
-network = "${terms.network}"
-asset = "${token}"
-symbol = "USDC"
-decimals = 6
-pay_to = "${terms.payTo}"
-eip712_name = "USD Coin"
-eip712_version = "2"
+${tokenTables(rpcUrl, { asset: token, eip712: devnetTokens[0] })}
 peg = "USD"
 
 [route_listener]
@@ -122,7 +112,7 @@ async function measure(
     const before = await balance();
     const cpu = () => ({
       server: cpuSecs(pid),
-      database: isPeer ? 0 : cpuSecs(stage.postmasterPid, true),
+      database: cpuSecs(stage.postmasterPid, true),
       bench:
         cpuSecs(process.pid) +
         cpuSecs(stage.devnet.pid) +
@@ -151,19 +141,10 @@ async function measure(
     const seconds = (performance.now() - startedMs) / 1_000;
     const cpuAfter = cpu();
     expectGrowth('atoms', Number((await balance()) - before), count * Number(uptoTerms.used));
-    const sorted = times.toSorted((a, b) => a - b);
-    const quantile = (q: number): number => sorted[Math.floor((sorted.length - 1) * q)] ?? 0;
-    const grown = (key: keyof typeof cpuAfter): number => cpuAfter[key] - cpuBefore[key];
-    const cpuUs = (key: keyof typeof cpuAfter): number => (grown(key) * 1e6) / count;
     return {
       perSec: count / seconds,
-      p50Ms: quantile(0.5),
-      p99Ms: quantile(0.99),
-      serverCpuUs: cpuUs('server'),
-      databaseCpuUs: cpuUs('database'),
-      benchCpuUs: cpuUs('bench'),
-      foreignCores:
-        Math.max(0, grown('machine') - grown('server') - grown('database') - grown('bench')) / seconds,
+      ...quantiles(times),
+      ...costsOf(cpuBefore, cpuAfter, { count, seconds, hasLedger: !isPeer }),
       batchSize: 0,
     };
   } catch (error) {
